@@ -109,23 +109,29 @@ Value BalanceBuilder::buildBalance(ArrayRef<Routing> layers, Value rows,
                                      forward.getF32(factor));
 }
 
+/// Those that are routed.
+static double countTokens(const Routing &routing) {
+  auto ids = cast<RankedTensorType>(routing.ids.getType());
+  return double(ids.getNumElements() / ids.getShape().back());
+}
+
 Value BalanceBuilder::buildAuxiliaryLoss() {
   const Train &train = description.train;
   double layers = double(routings.size());
-  double length = double(train.seqLength);
-  double tokens = double(train.microBatchSize) * length;
   double experts = double(model.numExperts);
   Value sum;
   if (model.hasAuxLoss && !routings.empty())
     sum = buildBalance(routings, countRows(routings, "aux_rows"), "aux",
-                       model.auxLossCoefficient * (experts / tokens) /
+                       model.auxLossCoefficient *
+                           (experts / countTokens(routings.front())) /
                            (layers * layers));
   bool bySequence = train.balancing == "seq_aux_loss";
-  double factor = train.getBalanceFactor() *
-                  (experts / (bySequence ? length : tokens)) /
-                  double(std::max<int64_t>(model.expertsPerToken, 1));
-  if (factor > 0)
+  double sequences = bySequence ? double(train.microBatchSize) : 1;
+  if (train.getBalanceFactor() > 0)
     for (const Routing &routing : routings) {
+      double factor = train.getBalanceFactor() *
+                      (experts / (countTokens(routing) / sequences)) /
+                      double(std::max<int64_t>(model.expertsPerToken, 1));
       std::string name = "aux_of" + std::to_string(routing.layer);
       Value rows = countLargest(routing, name + "_rows");
       sum = addTerms("aux_sum", sum, buildBalance(routing, rows, name, factor));

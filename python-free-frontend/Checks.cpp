@@ -38,6 +38,7 @@ public:
   void checkExperts();
   void checkBalance();
   void checkGroups();
+  void checkFurther();
   void checkRotary();
   void checkReductionGroups();
   void checkTrain();
@@ -45,11 +46,15 @@ public:
   void checkRecompute();
   void checkParallel();
   void checkTensorParallel();
+  void checkExpertParallel();
   /// After `checkParallel`, which says what the chunks are.
   void checkNumLayers();
 
 private:
   bool isGiven(StringRef key) const { return origins.count(key); }
+  bool hasDenseLayer() const;
+  StringRef getExpertWidthKey();
+  StringRef getSharedWidthKey();
   void error(StringRef key, const Twine &message) {
     diagnostics.error(getKey(key), origins.lookup(key), message);
   }
@@ -62,12 +67,18 @@ private:
       return key.name == name && key.isOf(family);
     });
   }
-  /// The first of the keys that was given: defaults cannot be wrong alone.
+  bool hasKey(StringRef name) const {
+    return llvm::any_of(allKeys(), [&](const Key &key) {
+      return key.name == name && key.isOf(family);
+    });
+  }
+  /// The first of the keys that was given; or else, for defaults that do not
+  /// fit what else was given, the first that the family has.
   StringRef firstGiven(ArrayRef<StringRef> keys) const {
     for (StringRef key : keys)
       if (isGiven(key))
         return key;
-    return keys.front();
+    return *llvm::find_if(keys, [&](StringRef key) { return hasKey(key); });
   }
   /// "; lr has its default", for those of the keys in a message that nobody
   /// gave; empty if there are none.
@@ -83,6 +94,7 @@ private:
   bool checkModule(StringRef word, const Origin &origin);
   void checkModules();
   void checkPlan();
+  void addExperts();
   void checkFrozen();
   void checkRotaryKeys(ArrayRef<StringRef> required,
                        ArrayRef<StringRef> optional);
@@ -165,11 +177,12 @@ void Checker::checkExperts() {
   bool hasAny = false;
   for (int64_t layer = 0; layer < model.numLayers; ++layer)
     hasAny |= model.hasExperts(layer);
+  StringRef dense = firstGiven({"moe_layer_freq", "decoder_sparse_step",
+                                "first_k_dense_replace", "mlp_only_layers"});
   if (!hasAny)
-    error(firstGiven({"decoder_sparse_step", "mlp_only_layers",
-                      "first_k_dense_replace"}),
-          "needs to leave a layer with experts, but got " +
-              Twine(model.numLayers) + " layers with an MLP");
+    error(dense, "needs to leave a layer with experts, but got " +
+                     Twine(model.numLayers) + " layers with an MLP" +
+                     nameDefaults({dense}));
   if (model.normalizesTopK && family->findUse("topk_method"))
     error("norm_topk_prob",
           "needs to be false: DeepSeek's code then leaves "
@@ -211,9 +224,12 @@ void Checker::checkBalance() {
                       "moe_z_loss_coeff", "moe_router_bias_update_rate",
                       "moe_router_enable_expert_bias", "moe_per_layer_logging",
                       "pipeline_stages"}),
-          "needs one stage, which has the routers of all layers and the loss, "
-          "but got " +
-              Twine(parallel.stages));
+          "needs pipeline_stages 1, where one stage has the routers of all "
+          "layers and the loss, but got " +
+              Twine(parallel.stages) +
+              (hasLoss ? "; stages train without terms for the balance of "
+                         "experts"
+                       : "; stages train without it"));
 }
 
 /// That the groups of experts are equal, and those of a token have enough.
@@ -234,11 +250,38 @@ void Checker::checkGroups() {
                  "needs groups of 2 experts at least, whose two best scores "
                  "are those of the group, but got " +
                      Twine(groups) + " of " + Twine(size));
-  if (model.expertsPerToken > kept * size)
+  if (model.expertsPerToken <= model.numExperts &&
+      model.expertsPerToken > kept * size)
     error(firstGiven({"topk_group", "num_experts_per_tok"}),
           "needs groups for a token's " + Twine(model.expertsPerToken) +
               " experts, but got " + Twine(kept) + " of " + Twine(size) +
               " experts");
+}
+
+/// Layers that predict further tokens are where the loss is, and read the
+/// table of the embedding.
+void Checker::checkFurther() {
+  int64_t layers = train.furtherLayers;
+  if (layers == 0 && isGiven("mtp_loss_scaling_factor"))
+    warning("mtp_loss_scaling_factor",
+            "has no effect without mtp_num_layers above 0");
+  if (layers == 0)
+    return;
+  if (train.seqLength <= layers)
+    error(firstGiven({"mtp_num_layers", "seq_length"}),
+          "needs to be below seq_length " + Twine(train.seqLength) +
+              ", so that a text has the tokens that are predicted, but got " +
+              Twine(layers));
+  for (auto [key, size] :
+       {std::pair(StringRef("pipeline_stages"), parallel.stages),
+        std::pair(StringRef("tensor_model_parallel_size"),
+                  parallel.tensorParallel)})
+    if (size > 1)
+      error(firstGiven({"mtp_num_layers", key}),
+            "needs " + key +
+                " 1, so that what predicts further tokens has embedding, head "
+                "and loss, but got " +
+                Twine(size));
 }
 
 /// Those that `rope_type` needs are there; those that it does not use are not.
@@ -251,7 +294,8 @@ void Checker::checkRotaryKeys(ArrayRef<StringRef> required,
     if (key.section == kRopeScaling && key.name != "rope_type" &&
         isGiven(key.name) && !is_contained(required, key.name) &&
         !is_contained(optional, key.name))
-      warning(key.name, "has no effect with rope_type " + rotary.type);
+      diagnostics.noEffect(origins.lookup(key.name), key.name,
+                           " with rope_type " + rotary.type);
 }
 
 void Checker::checkRotary() {
@@ -371,13 +415,13 @@ void Checker::checkTrain() {
               "needs min_lr to be at most lr, but got min_lr {0} and lr {1}{2}",
               format("%g", train.minLr), format("%g", train.lr),
               nameDefaults({"min_lr", "lr"})));
-  if (train.lrWarmupIters > train.trainIters)
-    error(firstGiven({"lr_warmup_iters", "train_iters"}),
-          "needs lr_warmup_iters to be at most train_iters, but got "
-          "lr_warmup_iters " +
-              Twine(train.lrWarmupIters) + " and train_iters " +
-              Twine(train.trainIters) +
-              nameDefaults({"lr_warmup_iters", "train_iters"}));
+  StringRef decay = train.lrDecayIters ? "lr_decay_iters" : "train_iters";
+  if (train.lrWarmupIters > train.getLRDecayIters())
+    error(firstGiven({"lr_warmup_iters", decay}),
+          "needs lr_warmup_iters to be at most " + decay +
+              ", but got lr_warmup_iters " + Twine(train.lrWarmupIters) +
+              " and " + decay + " " + Twine(train.getLRDecayIters()) +
+              nameDefaults({"lr_warmup_iters", decay}));
   checkFrozen();
 }
 
@@ -534,6 +578,20 @@ void Checker::checkPlan() {
       error(key, "has no place beside recompute_plan");
 }
 
+/// As Megatron does it: beside the modules that are given, or `core_attn`.
+void Checker::addExperts() {
+  if (!recompute.experts)
+    return;
+  if (recompute.granularity == "full")
+    return error("moe_layer_recompute",
+                 "means recompute_granularity selective, but got full");
+  if (!isGiven("recompute_modules") || !recompute.modules)
+    recompute.modules = {"core_attn"};
+  recompute.granularity = "selective";
+  if (!is_contained(*recompute.modules, "moe"))
+    recompute.modules->push_back("moe");
+}
+
 void Checker::checkRecompute() {
   if (recompute.activations) {
     if (recompute.granularity == "full")
@@ -541,6 +599,7 @@ void Checker::checkRecompute() {
                    "means recompute_granularity selective, but got full");
     recompute.granularity = "selective";
   }
+  addExperts();
   if (!recompute.planFile.empty())
     return checkPlan();
   StringRef granularity = recompute.granularity;
@@ -574,6 +633,55 @@ void Checker::checkRecompute() {
 // Section parallel
 //===----------------------------------------------------------------------===//
 
+bool Checker::hasDenseLayer() const {
+  for (int64_t layer = 0; layer < model.numLayers; ++layer)
+    if (!model.hasExperts(layer))
+      return true;
+  return false;
+}
+
+/// The keys that say how wide an expert is, and the one that all share.
+StringRef Checker::getExpertWidthKey() {
+  return model.expertWidth ? nameOf<&Model::expertWidth>()
+                           : nameOf<&Model::innerWidth>();
+}
+StringRef Checker::getSharedWidthKey() {
+  return model.numShared ? nameOf<&Model::numShared>()
+                         : nameOf<&Model::sharedWidth>();
+}
+
+/// Every rank along tp has a part of each expert; along ep each has some of
+/// them.
+void Checker::checkExpertParallel() {
+  StringRef key = "expert_model_parallel_size";
+  int64_t ranks = parallel.expertParallel;
+  if (ranks > 1 && !model.numExperts)
+    return error(key, "needs a model with experts, but got " + Twine(ranks));
+  if (parallel.dataParallel % ranks != 0)
+    return error(firstGiven({key, "data_parallel_size"}),
+                 "needs to divide data_parallel_size " +
+                     Twine(parallel.dataParallel) +
+                     ", the ranks that have experts, but got " + Twine(ranks));
+  if (ranks > 1 && model.numExperts % ranks != 0)
+    return error(firstGiven({key, nameOf<&Model::numExperts>()}),
+                 "needs experts that " + Twine(ranks) +
+                     " ranks can share evenly, but got " +
+                     Twine(model.numExperts) + " (" +
+                     nameOf<&Model::numExperts>() + ")");
+  if (ranks > 1 && parallel.tensorParallel > 1)
+    return error(key, "needs tensor_model_parallel_size 1, since ranks have "
+                      "either some experts or a part of each, but got " +
+                          Twine(parallel.tensorParallel));
+  const std::optional<int64_t> &given = parallel.expertTensorParallel;
+  if (given && *given != parallel.tensorParallel)
+    error("expert_tensor_parallel_size",
+          "needs to be tensor_model_parallel_size, " +
+              Twine(parallel.tensorParallel) +
+              ", since those ranks have parts of experts as of the rest, but "
+              "got " +
+              Twine(*given));
+}
+
 /// Ranks have parts of equal shape.
 void Checker::checkTensorParallel() {
   int64_t ranks = parallel.tensorParallel;
@@ -583,11 +691,6 @@ void Checker::checkTensorParallel() {
             "needs tensor_model_parallel_size above 1, but got 1");
     return;
   }
-  if (model.numExperts)
-    return error("tensor_model_parallel_size",
-                 "needs to be 1 for a model with experts, which are whole on "
-                 "each rank, but got " +
-                     Twine(ranks));
   auto check = [&](StringRef key, StringRef what, int64_t size) {
     if (size % ranks != 0)
       error(firstGiven({"tensor_model_parallel_size", key}),
@@ -597,8 +700,14 @@ void Checker::checkTensorParallel() {
     return size % ranks == 0;
   };
   if (!check(nameOf<&Model::numHeads>(), "heads", model.numHeads) ||
-      !check(nameOf<&Model::innerWidth>(), "columns of the MLP",
-             model.getInnerWidth()))
+      (hasDenseLayer() &&
+       !check(nameOf<&Model::innerWidth>(), "columns of the MLP",
+              model.getInnerWidth())) ||
+      (model.numExperts && !check(getExpertWidthKey(), "columns of an expert",
+                                  model.getExpertWidth())) ||
+      (model.numExperts && family->blocks.experts != ExpertKind::Routed &&
+       !check(getSharedWidthKey(), "columns of the shared expert",
+              model.getSharedWidth())))
     return;
   // Of fewer heads of keys and values, neighbours have the same one.
   if (int64_t heads = model.getNumKeyValueHeads();
@@ -616,10 +725,6 @@ void Checker::checkParallel() {
   if (parallel.distributedOptimizer && parallel.dataParallel == 1)
     warning("use_distributed_optimizer",
             "has no effect with data_parallel_size 1");
-  else if (parallel.distributedOptimizer && model.numExperts)
-    error("use_distributed_optimizer",
-          "needs a model without experts, but got " + Twine(model.numExperts) +
-              " in a layer");
   LayerSplit split;
   split.stages = parallel.stages;
   split.virtualStages = parallel.virtualStages;
@@ -634,20 +739,6 @@ void Checker::checkParallel() {
                   "account_for_embedding_in_pipeline_split",
                   "account_for_loss_in_pipeline_split", "pipeline_stages",
                   "virtual_stages"});
-  if (parallel.stages > 1 && parallel.distributedOptimizer &&
-      parallel.dataParallel > 1)
-    return error(firstGiven({"use_distributed_optimizer", "pipeline_stages"}),
-                 "needs one stage, since stages have the whole states of their "
-                 "parameters, but got " +
-                     Twine(parallel.stages));
-  if (parallel.stages > 1 &&
-      parallel.reductionGroups.value_or(parallel.dataParallel) !=
-          parallel.dataParallel)
-    return error(firstGiven({"gradient_reduction_groups", "pipeline_stages"}),
-                 "needs the data_parallel_size " +
-                     Twine(parallel.dataParallel) +
-                     " where a model has stages, but got " +
-                     Twine(*parallel.reductionGroups));
   if (parallel.stages == 1) {
     if (parallel.virtualStages > 1)
       error("virtual_stages", "needs pipeline_stages above 1, but got 1");
@@ -725,11 +816,13 @@ void reprise::frontend::checkDescription(Description &description,
   Checker checker(description, origins, diagnostics);
   checker.checkModel();
   checker.checkExperts();
+  checker.checkFurther();
   checker.checkRotary();
   checker.checkTrain();
   checker.checkSizes();
   checker.checkRecompute();
   checker.checkParallel();
   checker.checkTensorParallel();
+  checker.checkExpertParallel();
   checker.checkNumLayers();
 }

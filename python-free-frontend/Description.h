@@ -47,6 +47,10 @@ struct Model {
   double normEpsilon = 0, initializerRange = 0, ropeTheta = 0;
   double residDropout = 0, embdDropout = 0, attnDropout = 0;
   bool attentionBias = false, mlpBias = false, tieWordEmbeddings = false;
+  /// Shorthands, resolved when read.
+  bool untiesWordEmbeddings = false, hasPreSoftmax = false;
+  bool groupsQueries = false;
+  double hiddenDropout = 0;
   bool hasQueryKeyNorm = false;
   double rotaryShare = 1; ///< Of the columns of a head.
   /// Of latent attention: columns of the latents of queries, unset: they have
@@ -54,6 +58,9 @@ struct Model {
   /// and with a position; of one of values.
   std::optional<int64_t> queryRank;
   int64_t latentRank = 0, plainWidth = 0, turnedWidth = 0, valueWidth = 0;
+  /// Of the norms of latents, whatever that of others is.
+  static constexpr double kLatentEpsilon = 1e-6;
+  double latentEpsilon = kLatentEpsilon;
   bool isInterleaved = true; ///< Whether neighbouring columns are a pair.
   int64_t numExperts = 0;    ///< 0: no layer has experts.
   int64_t expertsPerToken = 0;
@@ -63,8 +70,10 @@ struct Model {
   std::vector<int64_t> denseLayers;
   int64_t firstExperts = 0; ///< The first layer that may have experts.
   std::optional<int64_t> sharedWidth; ///< Of the expert that all share.
-  int64_t numShared = 0;  ///< Experts that all share, as wide as others.
-  double routedScale = 1; ///< Of the weights of a token's experts.
+  int64_t numShared = 0;     ///< Experts that all share, as wide as others.
+  std::string expertLayers;  ///< As Megatron says it; resolved when read.
+  int64_t vocabMultiple = 1; ///< What Megatron fills it up to; checked.
+  double routedScale = 1;    ///< Of the weights of a token's experts.
   std::string choice; ///< "greedy" or "group_limited_greedy"; empty: by groups.
   std::optional<int64_t> numGroups;  ///< Of experts; unset: one.
   std::optional<int64_t> keptGroups; ///< Of a token; unset: all.
@@ -129,11 +138,14 @@ struct Train {
   std::optional<int64_t> globalBatchSize;
   std::string attention;                ///< "flash" or "unfused".
   std::optional<int64_t> headChunkRows; ///< Unset: as the pass decides.
-  std::string precision;                ///< "fp32".
+  std::string precision;                ///< "fp32" or "bf16".
+  bool isBF16 = false;                  ///< A shorthand, resolved when read.
   std::string optimizer;                ///< "adamw".
   double lr, minLr;
   std::string lrDecayStyle; ///< "constant", "linear" or "cosine".
   int64_t lrWarmupIters, trainIters;
+  std::optional<int64_t> lrDecayIters; ///< Unset: `trainIters`.
+  int64_t getLRDecayIters() const { return lrDecayIters.value_or(trainIters); }
   double adamBeta1, adamBeta2, adamEps, weightDecay;
   double clipGrad;       ///< 0: gradients are not clipped.
   double moeAuxLoss = 0; ///< Of each layer with experts; 0: none.
@@ -144,6 +156,8 @@ struct Train {
   std::optional<double> capacityFactor; ///< Unset: no token is dropped.
   std::string dropPolicy;               ///< "probs" or "position".
   bool padsToCapacity = false, showsLoads = false;
+  int64_t furtherLayers = 0; ///< That predict a further token each.
+  double furtherFactor = 0;  ///< Of the mean of their losses.
   int64_t seed;
   /// Shell patterns for names of parameters that are not trained.
   std::optional<std::vector<std::string>> frozen;
@@ -165,7 +179,7 @@ struct Recompute {
   std::optional<int64_t> numLayers;
   /// With "selective": what was given, or `core_attn`; empty means none.
   std::optional<std::vector<std::string>> modules;
-  bool activations = false;
+  bool activations = false, experts = false; ///< Short for some of it.
   std::string planFile; ///< Instead of a granularity; empty: none.
   bool distributesSaved;
   std::string lastSegment; ///< "auto" or "always".
@@ -180,8 +194,12 @@ struct Parallel {
   /// Groups of micro-batches in which gradients are summed; unset: one for each
   /// of `dataParallel`.
   std::optional<int64_t> reductionGroups;
-  int64_t tensorParallel;        ///< Ranks that share the parameters of layers.
-  bool sequenceParallel;         ///< And the positions between these.
+  int64_t tensorParallel; ///< Ranks that share the parameters of layers.
+  bool sequenceParallel;  ///< And the positions between these.
+  /// Ranks of `dataParallel` that each have some of the experts.
+  int64_t expertParallel;
+  /// Those that have a part of each expert; unset: all of them.
+  std::optional<int64_t> expertTensorParallel;
   int64_t stages, virtualStages; ///< Of the pipeline; `virtualStages` on each.
   std::optional<int64_t> firstStage, lastStage; ///< Their numbers of layers.
   bool countsEmbedding, countsLoss;
@@ -287,6 +305,15 @@ std::vector<KeyInfo> listKeys();
 /// The key for what other programs call `name`, spelt with underscores; empty
 /// if there is none. Names that mean the same are aliases of a key instead.
 llvm::StringRef findOwnName(llvm::StringRef name);
+
+/// An option of Megatron's for what is decided or does not exist here: it is
+/// read, and refused if its value would change something.
+struct ForeignOption {
+  enum Kind { Switch, MaybeText, Text };
+  llvm::StringRef name; ///< With underscores.
+  Kind kind;            ///< What its value is.
+};
+std::vector<ForeignOption> listForeignOptions();
 
 /// What stands here in place of a key of Megatron's or NeMo's that is none
 /// here; empty if it is no such key.

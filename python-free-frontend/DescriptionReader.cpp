@@ -9,6 +9,7 @@
 #include "python-free-frontend/Keys.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Errc.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -25,6 +26,8 @@ public:
   FailureOr<Description> read(StringRef path);
 
 private:
+  LogicalResult setForeign(StringRef name, StringRef text, const Origin &origin,
+                           Diagnostics &diagnostics);
   void readConfig(StringRef path, ArrayRef<Entry> entries,
                   std::vector<Entry> &members, Description &description,
                   Diagnostics &diagnostics);
@@ -40,6 +43,8 @@ private:
 
   SourceMgr &sources;
   std::vector<Entry> options;
+  std::vector<Member> foreign; ///< Options that families take or refuse.
+  std::vector<SharedWarning> shared;
   Origins origins, sections;
 };
 
@@ -77,37 +82,73 @@ static void refuseOtherNames(ArrayRef<Entry> entries,
   }
 }
 
+/// An option for what is no key here. Where families differ in what they take
+/// of it, that is checked when the family is known.
+LogicalResult DescriptionReader::Impl::setForeign(StringRef name,
+                                                  StringRef text,
+                                                  const Origin &origin,
+                                                  Diagnostics &diagnostics) {
+  bool isUnset = isNull(text) && !text.empty();
+  Value value = {isUnset ? Value::Null : Value::Plain,
+                 text.empty() ? "true" : text.str(),
+                 {},
+                 origin};
+  if (dependsOnFamily(name))
+    foreign.push_back({name.str(), origin, std::move(value)});
+  else if (!checkForeignKey(name, value, origin, /*family=*/nullptr,
+                            diagnostics))
+    diagnostics.error(origin, "unknown option --" + origin.option +
+                                  suggestKey(name, ""));
+  return failure(diagnostics.hasFailed());
+}
+
+/// Brackets and quotes, as in a file, may stand around it and its words; or
+/// these have spaces between them, as in Megatron's commands.
+static Value toList(StringRef text, const Origin &origin) {
+  Value value;
+  value.kind = Value::List;
+  value.origin = origin;
+  StringRef list = text.trim();
+  if (list.starts_with("[") && list.ends_with("]"))
+    list = list.drop_front().drop_back().trim();
+  bool hasCommas = list.contains(',');
+  SmallVector<StringRef> words;
+  if (!list.empty())
+    list.split(words, hasCommas ? ',' : ' ', /*MaxSplit=*/-1,
+               /*KeepEmpty=*/hasCommas);
+  for (StringRef word : words)
+    value.items.push_back(
+        {Value::Plain, word.trim().trim("'\"").str(), {}, origin});
+  return value;
+}
+
 LogicalResult DescriptionReader::Impl::setOption(StringRef name,
                                                  StringRef text) {
-  Diagnostics diagnostics(sources);
+  Diagnostics diagnostics(sources, shared);
   Origin origin;
   origin.option = name.str();
   llvm::replace(origin.option, '_', '-');
   std::string underscored = name.str();
   std::replace(underscored.begin(), underscored.end(), '-', '_');
   const Key *key = findKey(underscored);
-  if (!key) {
-    diagnostics.error(origin,
-                      "unknown option --" + name + suggestKey(underscored, ""));
-    return failure();
-  }
+  if (!key)
+    return setForeign(underscored, text, origin, diagnostics);
 
   Value value;
   value.origin = origin;
   Description scratch;
   Field field = key->field(scratch);
   if (isList(field)) {
-    value.kind = Value::List;
-    SmallVector<StringRef> words;
-    if (!text.trim().empty())
-      text.split(words, ',');
-    for (StringRef word : words)
-      value.items.push_back({Value::Plain, word.trim().str(), {}, origin});
+    value = toList(text, origin);
   } else {
     bool isSwitch = std::holds_alternative<bool *>(field) ||
                     std::holds_alternative<OnlyValue>(field);
     value.kind = Value::Plain;
     value.text = isSwitch && text.empty() ? "true" : text.str();
+    // Words with spaces or commas between them are a list here, too.
+    if (key->bound == Bound::Pattern && text.contains(',') &&
+        !text.contains('['))
+      value.text = ("[" + text + "]").str();
     // `--recompute-granularity=` recomputes nothing, whatever the file says.
     if (isNull(text) && key->name == kGranularity)
       value.kind = Value::Null;
@@ -133,6 +174,14 @@ void DescriptionReader::Impl::assignAll(ArrayRef<Entry> entries,
                                         Diagnostics &diagnostics) {
   for (const Entry &entry : entries) {
     assign(*entry.key, entry.value, description, diagnostics);
+    // Hugging Face's name leaves the norms of latents as they are, Megatron's
+    // is of all norms.
+    Model &model = description.model;
+    if (is_contained({"rms_norm_eps", "layer_norm_epsilon"}, entry.key->name))
+      model.latentEpsilon =
+          is_contained(splitWords(entry.key->megatron), entry.name)
+              ? model.normEpsilon
+              : Model::kLatentEpsilon;
     if (entry.value.kind != Value::Null)
       origins[entry.key->name] = entry.value.origin;
   }
@@ -224,14 +273,16 @@ void DescriptionReader::Impl::findPlan(StringRef path, std::string &plan,
 }
 
 FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
-  Diagnostics diagnostics(sources);
+  Diagnostics diagnostics(sources, shared);
+  llvm::scope_exit print([&] { diagnostics.printShared(); });
   origins.clear();
   sections.clear();
   const MemoryBuffer *file = openText(path, Syntax::YAML, {}, diagnostics);
   if (!file)
     return failure();
   std::vector<Entry> entries;
-  if (failed(readYAML(*file, entries, sections, diagnostics)))
+  std::vector<Member> others;
+  if (failed(readYAML(*file, entries, others, sections, diagnostics)))
     return failure();
   dropReplaced(entries, options);
   entries.insert(entries.end(), options.begin(), options.end());
@@ -249,7 +300,11 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   if (family) {
     resolveFamily(entries, *family, diagnostics);
     refuseOtherNames(entries, diagnostics);
+    for (const Member &other : concat<const Member>(others, foreign))
+      checkForeignKey(other.name, other.value, other.origin, family,
+                      diagnostics);
   }
+  resolveShorthands(entries, diagnostics);
   assignAll(members, description, diagnostics);
   assignAll(entries, description, diagnostics);
   if (diagnostics.hasFailed())
@@ -257,6 +312,7 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   checkRequired(*file, entries, description, family, diagnostics);
   if (diagnostics.hasFailed())
     return failure();
+  resolveMegatron(description, origins, diagnostics);
   checkDescription(description, origins, diagnostics);
   findPlan(path, description.recompute.planFile, diagnostics);
   if (diagnostics.hasFailed())

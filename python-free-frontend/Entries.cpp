@@ -122,12 +122,8 @@ void EntryList::addMap(const Key &key, StringRef name, Value &map) {
                                  : findKey(member.name, key.name);
     if (inner)
       add(*inner, std::move(member), name);
-    else if (std::optional<std::string> foreign =
-                 checkForeignKey(member.name, member.value, family);
-             isOutside && foreign) {
-      if (!foreign->empty())
-        diagnostics.error(member.origin, *foreign);
-    } else
+    else if (!isOutside || !checkForeignKey(member.name, member.value,
+                                            member.origin, family, diagnostics))
       addUnknown(key, member);
   }
 }
@@ -141,6 +137,95 @@ bool reprise::frontend::decides(ArrayRef<Entry> entries, StringRef section) {
                           "recompute_plan"},
                          name));
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Shorthands
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Shorthand {
+  StringLiteral name;
+  StringLiteral keys = ""; ///< `a|b`; empty: resolved behind all others.
+  /// What they are if it is true, and if it is false; `=` is its own value.
+  StringLiteral value = "", off = "";
+};
+} // namespace
+
+static constexpr Shorthand kShorthands[] = {
+    {"bf16", "precision", "bf16", "fp32"},
+    {"untie_embeddings_and_output_weights", "tie_word_embeddings", "false",
+     "true"},
+    {"moe_router_pre_softmax", "norm_topk_prob", "false", "true"},
+    {"hidden_dropout", "resid_pdrop|embd_pdrop", "="},
+    {"make_vocab_size_divisible_by"},
+    {"group_query_attention"},
+    {"moe_layer_freq"},
+    {"moe_shared_expert_intermediate_size"},
+};
+
+static const Shorthand *findShorthand(const Key &key) {
+  const Shorthand *found = find_if(kShorthands, [&](const Shorthand &other) {
+    return other.name == key.name;
+  });
+  return found == std::end(kShorthands) ? nullptr : found;
+}
+
+bool reprise::frontend::isShorthand(const Key &key) {
+  return findShorthand(key);
+}
+
+/// What the shorthand of `entry` says of its key; null if it says nothing: that
+/// it is off where nothing is said with that.
+static Value getMeaning(const Shorthand &shorthand, const Entry &entry) {
+  if (shorthand.value == "=")
+    return entry.value;
+  StringRef text = entry.value.text;
+  bool isOn = text.equals_insensitive("true");
+  StringRef meant;
+  if (isOn)
+    meant = shorthand.value;
+  else if (text.equals_insensitive("false"))
+    meant = shorthand.off;
+  return {meant.empty() ? Value::Null : Value::Plain,
+          meant.str(),
+          {},
+          entry.origin};
+}
+
+/// Refuses another value of the same rank in `entries`.
+static void checkMeaning(ArrayRef<Entry> entries, const Entry &entry,
+                         const Key *key, const Value &value,
+                         Diagnostics &diagnostics) {
+  for (const Entry &other : entries)
+    if (other.key == key && other.value.kind != Value::Null &&
+        other.origin.isOption() == entry.origin.isOption() &&
+        !isSameValue(other.value, value))
+      diagnostics.error(*entry.key, entry.origin,
+                        "is " + entry.value.text + ", but '" + other.name +
+                            "' is " + describeBare(other.value));
+}
+
+void reprise::frontend::resolveShorthands(std::vector<Entry> &entries,
+                                          Diagnostics &diagnostics) {
+  std::vector<Entry> resolved;
+  for (const Entry &entry : entries) {
+    const Shorthand *shorthand = findShorthand(*entry.key);
+    Value value;
+    if (shorthand && !shorthand->keys.empty() &&
+        entry.value.kind != Value::Null)
+      value = getMeaning(*shorthand, entry);
+    if (value.kind == Value::Null) {
+      resolved.push_back(entry);
+      continue;
+    }
+    for (StringRef name : splitWords(shorthand->keys)) {
+      const Key *key = findKey(name);
+      checkMeaning(entries, entry, key, value, diagnostics);
+      resolved.push_back({key, value, entry.name, entry.origin});
+    }
+  }
+  entries = std::move(resolved);
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,11 +247,8 @@ void reprise::frontend::resolveFamily(std::vector<Entry> &entries,
   llvm::erase_if(entries, [&](const Entry &entry) {
     if (findKey(entry.name, entry.key->section, &family))
       return false;
-    std::optional<std::string> foreign =
-        checkForeignKey(entry.name, entry.value, &family);
-    if (foreign && !foreign->empty())
-      diagnostics.error(entry.origin, *foreign);
-    return foreign.has_value();
+    return checkForeignKey(entry.name, entry.value, entry.origin, &family,
+                           diagnostics);
   });
   for (Entry &entry : entries) {
     const Key &key = *entry.key;

@@ -101,6 +101,8 @@ struct Blocks {
   MLPKind mlp = MLPKind::SwiGLU;
   ExpertKind experts = ExpertKind::None; ///< Each one a SwiGLU.
   RouterKind router = RouterKind::Softmax;
+  /// Whether layers that predict further tokens may follow the others.
+  bool mayPredictFurther = false;
   nn::WeightLayout layout = nn::WeightLayout::OutIn; ///< Of projections.
   /// By `attention_bias`, as the next.
   BiasKind queryKeyValueBias = BiasKind::ByKey;
@@ -148,6 +150,10 @@ struct TensorNames {
   Name sharedUp = ".mlp.shared_expert.up_proj";
   Name sharedDown = ".mlp.shared_expert.down_proj";
   Name sharedWeight = ".mlp.shared_expert_gate";
+  /// Of a layer that predicts a further token: the norms of what it reads, the
+  /// projection of both, and the norm before the head.
+  Name embeddingNorm = ".enorm", hiddenNorm = ".hnorm";
+  Name furtherProjection = ".eh_proj", furtherNorm = ".shared_head.norm";
 };
 
 //===----------------------------------------------------------------------===//

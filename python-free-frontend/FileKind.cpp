@@ -20,24 +20,59 @@ using namespace llvm;
 using namespace reprise::frontend;
 
 namespace {
-enum class Kind { IR, Config, Params, Model, Plan, Other };
-
 struct FileKind {
   StringLiteral sign; ///< How the file begins, or the keys of a JSON object.
   StringLiteral what;
-  Kind kind = Kind::Other;
+  /// What to do with it; `{path}` and `{folder}` are its own.
+  StringLiteral use = "";
+  std::optional<FileRole> role = std::nullopt; ///< That it is for.
+  bool isOfModel = false; ///< A file in the folder of a published model.
 };
 } // namespace
+
+// Where files of some kinds go.
+static constexpr StringLiteral
+    kConfigUse =
+        "a description names a model's config.json, or its folder, as "
+        "'hf_config' in the section 'model', or --hf-config={path} does "
+        "beside a description",
+    kModelUse =
+        "a description names a model's config.json, or its folder, as "
+        "'hf_config' in the section 'model', or --hf-config={folder} does "
+        "beside a description",
+    kParamsUse = "it has the sizes that a description has in the section "
+                 "'model', by other names: --hf-config={path} beside a "
+                 "description says them",
+    kPlanUse = "a description names it as 'recompute_plan' in the section "
+               "'recompute', or --recompute-plan={path} does beside a "
+               "description",
+    kCostsUse = "--cost-table={path} takes it, beside a description",
+    kCertificateUse = "reprise-memplan --verify {path} checks it",
+    kTokensUse = "the compiled program reads it, with --data {path}",
+    kIRUse = "--from=PHASE reads IR",
+    kDescriptionUse = "reprisec {path} reads it, without --from";
+
+static constexpr FileKind ofModel(StringLiteral sign, StringLiteral what) {
+  return {sign, what, kModelUse, std::nullopt, /*isOfModel=*/true};
+}
+static constexpr FileKind ofCosts(StringLiteral sign) {
+  return {sign, "a table of costs", kCostsUse, FileRole::CostTable};
+}
+static constexpr FileKind kIR = {"", "IR", kIRUse, FileRole::IR};
+static constexpr FileKind kPlan = {"", "a plan file", kPlanUse, FileRole::Plan};
+static constexpr FileKind kDescription = {"", "a description", kDescriptionUse,
+                                          FileRole::Description};
 
 static constexpr FileKind kBeginnings[] = {
     {"\x7F"
      "ELF",
      "a program or object file"},
     {"!<arch>\n", "an archive of object files"},
-    {"GGUF", "a model in GGUF", Kind::Model},
-    {"PK\x03\x04", "a zip archive, as PyTorch writes weights", Kind::Model},
-    {"\x80\x02", "a pickle of Python", Kind::Model},
-    {"\x93NUMPY", "an array of NumPy"},
+    {"ML\xEFR", "IR in bytecode", kIRUse, FileRole::IR},
+    ofModel("GGUF", "a model in GGUF"),
+    ofModel("PK\x03\x04", "a zip archive, as PyTorch writes weights"),
+    ofModel("\x80\x02", "a pickle of Python"),
+    {"\x93NUMPY", "an array of NumPy", kTokensUse},
     {"\x1F\x8B", "compressed with gzip"},
     {"<!DOCTYPE", "a page of HTML, as --report writes"},
     {"digraph ", "a graph in DOT, as --dot writes"},
@@ -46,33 +81,38 @@ static constexpr FileKind kBeginnings[] = {
 
 /// Of a JSON object, by keys that all are there; the first that fits.
 static constexpr FileKind kObjects[] = {
-    {"model_type", "the config.json of a model", Kind::Config},
-    {"architectures", "the config.json of a model", Kind::Config},
-    {"dim|n_layers", "Meta's params.json of a model", Kind::Params},
-    {"added_tokens|model", "a tokenizer.json", Kind::Model},
-    {"added_tokens_decoder", "a tokenizer_config.json", Kind::Model},
-    {"tokenizer_class", "a tokenizer_config.json", Kind::Model},
-    {"weight_map", "the index of weights in several files", Kind::Model},
-    {"peft_type", "the adapter_config.json of an adapter", Kind::Model},
-    {"transformers_version", "a generation_config.json", Kind::Model},
-    {"budget_bytes|micro_batches", "a certificate of --certificate"},
+    {"model_type", "the config.json of a model", kConfigUse, FileRole::Config},
+    {"architectures", "the config.json of a model", kConfigUse,
+     FileRole::Config},
+    {"dim|n_layers", "Meta's params.json of a model", kParamsUse},
+    ofModel("added_tokens|model", "a tokenizer.json"),
+    ofModel("added_tokens_decoder", "a tokenizer_config.json"),
+    ofModel("tokenizer_class", "a tokenizer_config.json"),
+    ofModel("weight_map", "the index of weights in several files"),
+    ofModel("peft_type", "the adapter_config.json of an adapter"),
+    ofModel("transformers_version", "a generation_config.json"),
+    {"budget_bytes|micro_batches", "a certificate of --certificate",
+     kCertificateUse},
     {"categories|peak_bytes", "a plan as --plan-json writes it"},
     {"traceEvents", "a timeline, as --trace writes"},
     {"samples|step", "the trainer.json of a checkpoint"},
     {"zero_optimization", "a configuration of DeepSpeed"},
+    ofCosts("measured"),
+    ofCosts("product_flops_per_second"),
+    ofCosts("memory_bytes_per_second"),
+    ofCosts("base"),
 };
 
 static constexpr StringLiteral kByteOrderMark = "\xEF\xBB\xBF";
 
 /// Whether this is rather what `--emit` writes: a module or a function, after
 /// comments and aliases.
-static bool isIR(StringRef path, StringRef text) {
+static bool isIR(StringRef text) {
   text = text.ltrim();
   while (text.starts_with("//") || text.starts_with("#") ||
          text.starts_with("!"))
     text = text.split('\n').second.ltrim();
-  return path.ends_with(".mlir") || text.starts_with("module {") ||
-         text.starts_with("module @") ||
+  return text.starts_with("module {") || text.starts_with("module @") ||
          text.starts_with("module attributes") ||
          text.starts_with("func.func ") ||
          text.starts_with("\"builtin.module\"");
@@ -85,16 +125,18 @@ static bool isSafeTensors(StringRef text) {
          support::endian::read64le(text.data()) <= kMostHeader;
 }
 
-/// `rules:` at the beginning of a line, and no section of a description.
-static bool isPlan(StringRef text) {
+/// A description has a section, and a plan file `rules`, at the beginning of a
+/// line.
+static std::optional<FileKind> findYAML(StringRef text) {
   bool hasRules = false;
   for (StringRef line : llvm::split(text, '\n')) {
-    StringRef name = line.take_until([](char c) { return c == ':'; });
-    if (is_contained(allSections(), name))
-      return false;
+    line.consume_front("{");
+    auto [name, rest] = line.split(':');
+    if (name != line && is_contained(allSections(), name.trim("'\"")))
+      return kDescription;
     hasRules |= line.starts_with("rules:");
   }
-  return hasRules;
+  return hasRules ? std::optional(kPlan) : std::nullopt;
 }
 
 /// A table's name in brackets in the first line that says something.
@@ -111,6 +153,10 @@ static bool isTOML(StringRef text) {
   return false;
 }
 
+/// Another object: where one is read as it is, its keys say more.
+static constexpr FileKind kOtherObject = {
+    "", "JSON without a section of a description"};
+
 static std::optional<FileKind> findObject(StringRef text) {
   SmallVector<RawMember> members = findMembers(text);
   // Braces and quotes may also be YAML.
@@ -123,8 +169,8 @@ static std::optional<FileKind> findObject(StringRef text) {
     if (all_of(splitWords(kind.sign), has))
       return kind;
   if (any_of(allSections(), has)) // A description may be JSON, too.
-    return std::nullopt;
-  return FileKind{"", "JSON without a section of a description"};
+    return kDescription;
+  return kOtherObject;
 }
 
 static std::optional<FileKind> findKind(StringRef path, StringRef text) {
@@ -132,78 +178,85 @@ static std::optional<FileKind> findKind(StringRef path, StringRef text) {
     if (text.starts_with(kind.sign))
       return kind;
   if (isSafeTensors(text))
-    return FileKind{"", "weights in safetensors", Kind::Model};
+    return ofModel("", "weights in safetensors");
   constexpr unsigned kTokens = 20240520, kWideTokens = 20240801;
   if (text.size() > 4 && is_contained({kTokens, kWideTokens},
                                       support::endian::read32le(text.data())))
-    return FileKind{"", "a file of tokens"};
+    return FileKind{"", "a file of tokens", kTokensUse};
   text.consume_front(kByteOrderMark);
   if (text.ltrim().starts_with("{"))
-    return findObject(text.ltrim());
-  if (isIR(path, text))
-    return FileKind{"", "IR", Kind::IR};
-  if (isPlan(text))
-    return FileKind{"", "a plan file", Kind::Plan};
+    if (std::optional<FileKind> object = findObject(text.ltrim()))
+      return object;
+  if (isIR(text))
+    return kIR;
+  if (std::optional<FileKind> known = findYAML(text))
+    return known;
   if (isTOML(text))
     return FileKind{"", "TOML"};
-  return std::nullopt;
+  return path.ends_with(".mlir") ? std::optional(kIR) : std::nullopt;
 }
 
-/// What to do with a model that has a file at `path`.
-static std::string describeModel(StringRef path) {
-  return ("; a description names a model's config.json, or its folder, as "
-          "'hf_config' in the section 'model', or --hf-config=" +
-          path + " does beside a description")
-      .str();
+/// What would have the role.
+static StringRef getWhat(FileRole role) {
+  switch (role) {
+  case FileRole::Description:
+    return "a description";
+  case FileRole::Config:
+    return "a config.json";
+  case FileRole::IR:
+    return "IR";
+  case FileRole::Plan:
+    return "a plan file";
+  case FileRole::CostTable:
+    return "a table of costs";
+  }
+  llvm_unreachable("all roles are handled");
+}
+
+/// What to do with a file of the kind, in place of what its role is for.
+static std::string describeUse(const FileKind &kind, StringRef path,
+                               FileRole role) {
+  if (role == FileRole::Config)
+    return kind.isOfModel ? "; 'hf_config' needs one, or the folder of a model "
+                            "with one"
+                          : "";
+  if (kind.use.empty())
+    return role == FileRole::Description
+               ? ", which is YAML with the sections 'model' and 'train'"
+               : "";
+  StringRef folder = sys::path::parent_path(path);
+  std::string use = kind.use.str();
+  for (auto [name, value] :
+       {std::pair(StringRef("{path}"), path),
+        std::pair(StringRef("{folder}"), folder.empty() ? "." : folder)})
+    if (size_t at = use.find(name); at != use.npos)
+      use.replace(at, name.size(), value);
+  return "; " + use;
 }
 
 std::optional<std::string> reprise::frontend::describeOther(StringRef path,
                                                             StringRef text,
-                                                            Syntax syntax) {
+                                                            FileRole role) {
   std::optional<FileKind> kind = findKind(path, text);
-  if (!kind)
+  if (!kind || kind->role == role)
     return std::nullopt;
-  std::string is = ("it is " + kind->what).str();
-  if (syntax == Syntax::JSON) {
-    if (kind->kind == Kind::Model)
-      return is + ", not a config.json; 'hf_config' needs one, or the folder "
-                  "of a model with one";
-    // Other objects are read: what they have says more.
-    text.consume_front(kByteOrderMark);
-    if (text.ltrim().starts_with("{"))
-      return std::nullopt;
-    return is + ", not a config.json";
-  }
-  is += ", not a description";
-  StringRef folder = sys::path::parent_path(path);
-  switch (kind->kind) {
-  case Kind::IR:
-    return is + "; --from=PHASE reads IR";
-  case Kind::Config:
-    return is + describeModel(path);
-  case Kind::Params:
-    return is +
-           "; it has the sizes that a description has in the section "
-           "'model', by other names: --hf-config=" +
-           path.str() + " beside a description says them";
-  case Kind::Model:
-    return is + describeModel(folder.empty() ? "." : folder);
-  case Kind::Plan:
-    return is +
-           "; a description names it as 'recompute_plan' in the section "
-           "'recompute', or --recompute-plan=" +
-           path.str() + " does beside a description";
-  case Kind::Other:
-    return is + ", which is YAML with the sections 'model' and 'train'";
-  }
-  llvm_unreachable("all kinds are handled");
+  if (kind->what == kOtherObject.what && role == FileRole::CostTable)
+    return std::nullopt;
+  // Other objects are read as a config.json: what they have says more.
+  text.consume_front(kByteOrderMark);
+  if (role == FileRole::Config && !kind->isOfModel &&
+      text.ltrim().starts_with("{"))
+    return std::nullopt;
+  return ("it is " + kind->what + ", not " + getWhat(role) +
+          describeUse(*kind, path, role))
+      .str();
 }
 
-std::string reprise::frontend::describeFolder(StringRef path, Syntax syntax) {
+std::string reprise::frontend::describeFolder(StringRef path, FileRole role) {
   SmallString<128> config(path);
   sys::path::append(config, "config.json");
-  if (syntax == Syntax::YAML && sys::fs::exists(config))
+  if (role == FileRole::Description && sys::fs::exists(config))
     return "it is the folder of a model, not a description" +
-           describeModel(path);
+           describeUse({"", "", kConfigUse}, path, role);
   return "it is a directory";
 }

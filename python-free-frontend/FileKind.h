@@ -16,16 +16,17 @@
 
 namespace reprise::frontend {
 
-enum class Syntax { YAML, JSON };
+/// What files are read as.
+enum class FileRole { Description, Config, IR, Plan, CostTable };
 
-/// Of a file that is neither a description (`YAML`) nor a `config.json`
-/// (`JSON`), which it would be for, but is of another known kind: what it is,
-/// and what to do with it instead. `text` is the file, or how it begins.
+/// Of a file that is not of the kind that it is read as, but of another known
+/// one: what it is, and what to do with it instead. `text` is the file, or how
+/// it begins.
 std::optional<std::string> describeOther(llvm::StringRef path,
-                                         llvm::StringRef text, Syntax syntax);
+                                         llvm::StringRef text, FileRole role);
 
 /// The same for a folder.
-std::string describeFolder(llvm::StringRef path, Syntax syntax);
+std::string describeFolder(llvm::StringRef path, FileRole role);
 
 } // namespace reprise::frontend
 

@@ -8,6 +8,8 @@
 
 #include "python-free-frontend/ForwardBuilder.h"
 
+#include "reprise/Support/Modules.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -173,6 +175,26 @@ Value ForwardBuilder::embed(StringRef name, Value table) {
   return create<nn::EmbeddingOp>("embedding", name, type, tokens, table);
 }
 
+Value ForwardBuilder::embedFurther(const Twine &name, Value table,
+                                   int64_t depth) {
+  int64_t batch = train.microBatchSize, length = train.seqLength;
+  RankedTensorType type = getActivationType({batch, length, model.width});
+  std::string whole = name.str();
+  if (depth == 1)
+    return create<nn::EmbeddingOp>(getName(ModuleKind::Embedding), whole, type,
+                                   targets, table);
+  int64_t known = length - depth + 1;
+  auto ids = cast<RankedTensorType>(targets.getType()).clone({batch, known});
+  Value further = create<nn::CropPositionsOp>(getName(ModuleKind::Embedding),
+                                              whole + "_tokens", ids, targets,
+                                              getI64(depth - 1));
+  Value some = create<nn::EmbeddingOp>(
+      getName(ModuleKind::Embedding), whole + "_known",
+      type.clone({batch, known, model.width}), further, table);
+  return create<nn::PadPositionsOp>(getName(ModuleKind::Embedding), whole, type,
+                                    some, getI64(0));
+}
+
 Value ForwardBuilder::linear(StringRef module, StringRef name, Value input,
                              Value weight, Value bias,
                              nn::WeightLayout layout) {
@@ -232,28 +254,50 @@ Value ForwardBuilder::attention(Value q, Value k, Value v, int64_t stream) {
                                getF32(1.0), UnitAttr());
 }
 
-void ForwardBuilder::finish(Value hidden, Value table, ArrayRef<Measure> terms,
-                            ArrayRef<Measure> counts) {
-  Value head = table;
-  if (!model.tieWordEmbeddings)
-    head = addParameter("lm_head.weight", {model.vocabSize, model.width},
-                        nn::Init::Normal, model.initializerRange);
-  Value logits = linear("head", "logits", hidden, head, /*bias=*/Value(),
-                        nn::WeightLayout::OutIn);
-  RankedTensorType perRow = getType({train.microBatchSize, train.seqLength});
-  auto losses = create<nn::CrossEntropyOp>(
-      "loss", "losses", TypeRange{perRow, perRow}, logits, targets);
-  Value loss = create<nn::MeanOp>("loss", terms.empty() ? "loss" : "lm_loss",
-                                  getType({}), losses.getLosses());
-  SmallVector<Measure> shown;
-  if (!terms.empty())
-    shown.push_back({"lm_loss", loss});
-  llvm::append_range(shown, terms);
-  llvm::append_range(shown, counts);
-  for (const Measure &term : terms)
-    loss = create<nn::AddOp>("loss", &term == &terms.back() ? "loss" : "lm_sum",
-                             getType({}), loss, term.value);
+Value ForwardBuilder::addHead(Value table) {
+  if (model.tieWordEmbeddings)
+    return table;
+  return addParameter("lm_head.weight", {model.vocabSize, model.width},
+                      nn::Init::Normal, model.initializerRange);
+}
 
+Value ForwardBuilder::predict(Value hidden, Value head, Value targets,
+                              const Twine &end, StringRef name) {
+  Value logits = linear("head", ("logits" + end).str(), hidden, head,
+                        /*bias=*/Value(), nn::WeightLayout::OutIn);
+  RankedTensorType perRow =
+      getType(cast<RankedTensorType>(targets.getType()).getShape());
+  auto losses =
+      create<nn::CrossEntropyOp>("loss", ("losses" + end).str(),
+                                 TypeRange{perRow, perRow}, logits, targets);
+  return create<nn::MeanOp>("loss", name, getType({}), losses.getLosses());
+}
+
+Value ForwardBuilder::predictFurther(Value hidden, Value head, int64_t depth) {
+  std::string end = std::to_string(depth);
+  auto crop = [&](ModuleKind module, StringRef name, Value value,
+                  int64_t from) -> Value {
+    auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[1] -= depth;
+    return create<nn::CropPositionsOp>(getName(module), (name + end).str(),
+                                       type.clone(shape), value, getI64(from));
+  };
+  Value some = crop(ModuleKind::Head, "nfc", hidden, 0);
+  Value further = crop(ModuleKind::Loss, "targets", targets, depth);
+  return predict(some, head, further, end, "lm_loss" + end);
+}
+
+Value ForwardBuilder::addTerms(Value loss, ArrayRef<Measure> terms,
+                               StringRef name) {
+  for (const Measure &term : terms)
+    loss = create<nn::AddOp>(getName(ModuleKind::Loss),
+                             &term == &terms.back() ? name : "lm_sum",
+                             getType({}), loss, term.value);
+  return loss;
+}
+
+void ForwardBuilder::finish(Value loss, ArrayRef<Measure> shown) {
   SmallVector<Value> results = {loss};
   for (const Measure &measure : shown)
     results.push_back(measure.value);

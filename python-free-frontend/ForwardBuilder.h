@@ -40,6 +40,8 @@ public:
   ForwardBuilder(mlir::ModuleOp module, const Description &description);
 
   mlir::Value getTokens() const { return tokens; }
+  /// The token behind each.
+  mlir::Value getTargets() const { return targets; }
 
   /// The table of angles of rotary positions.
   mlir::Value addRotary(nn::RotaryAttr rotary);
@@ -71,6 +73,10 @@ public:
   }
 
   mlir::Value embed(llvm::StringRef name, mlir::Value table);
+  /// Of the tokens `depth` behind those of each position, zero where the text
+  /// has none.
+  mlir::Value embedFurther(const llvm::Twine &name, mlir::Value table,
+                           int64_t depth);
   /// `bias` may be null.
   mlir::Value linear(llvm::StringRef module, llvm::StringRef name,
                      mlir::Value input, mlir::Value weight, mlir::Value bias,
@@ -86,12 +92,22 @@ public:
   /// asks for: from q, k and v to `ctx`.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
                         int64_t stream);
-  /// The mean loss of `hidden` as it comes out of the last norm, plus `terms`,
-  /// which completes the function. The head is `table` if the description ties
-  /// them, otherwise a parameter of its own. With terms, they and the mean loss
-  /// are shown beside the sum; `counts` are shown, too.
-  void finish(mlir::Value hidden, mlir::Value table,
-              llvm::ArrayRef<Measure> terms, llvm::ArrayRef<Measure> counts);
+  /// The weight of the head: `table` if the description ties them, otherwise a
+  /// parameter of its own.
+  mlir::Value addHead(mlir::Value table);
+  /// The mean loss `name` of `hidden` as it comes out of the last norm; `end`
+  /// follows the names of logits and losses.
+  mlir::Value predict(mlir::Value hidden, mlir::Value head, mlir::Value targets,
+                      const llvm::Twine &end, llvm::StringRef name);
+  /// The same of the tokens that are `depth` behind the targets, of those
+  /// positions that have one.
+  mlir::Value predictFurther(mlir::Value hidden, mlir::Value head,
+                             int64_t depth);
+  /// The sum of `loss` and `terms`, called `name`.
+  mlir::Value addTerms(mlir::Value loss, llvm::ArrayRef<Measure> terms,
+                       llvm::StringRef name);
+  /// Completes the function, whose loss this is; `shown` are beside it.
+  void finish(mlir::Value loss, llvm::ArrayRef<Measure> shown);
 
   mlir::MLIRContext *getContext() { return builder.getContext(); }
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape) {

@@ -16,7 +16,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Verifier.h"
-#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Axes.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -51,6 +51,8 @@ static DictionaryAttr buildTrainAttr(Builder &builder,
       whole("vocab_size", description.model.vocabSize)};
   if (train.getBiasUpdateRate() > 0)
     entries.push_back(number(nn::kBiasUpdateRate, train.getBiasUpdateRate()));
+  if (train.lrDecayIters)
+    entries.push_back(whole("lr_decay_iters", *train.lrDecayIters));
   if (train.headChunkRows)
     entries.push_back(whole(nn::kHeadChunkRows, *train.headChunkRows));
   return builder.getDictionaryAttr(entries);
@@ -68,9 +70,21 @@ static void setRanks(ModuleOp module, const Parallel &parallel) {
       names.push_back(builder.getStringAttr(name));
       sizes.push_back(size);
     }
+  SmallVector<int64_t> steps(names.size(), 0);
+  // Neighbours along dp have other experts.
+  int64_t experts = parallel.expertParallel, stride = parallel.tensorParallel;
+  for (auto [name, size, step] :
+       {std::tuple(nn::kExpertAxis, experts, stride),
+        std::tuple(nn::kExpertCopiesAxis, parallel.dataParallel / experts,
+                   stride * experts)})
+    if (experts > 1 && size > 1) {
+      names.push_back(builder.getStringAttr(name));
+      sizes.push_back(size);
+      steps.push_back(step);
+    }
   if (!names.empty())
-    module->setAttr(nn::kMeshAttr,
-                    nn::MeshAttr::get(builder.getContext(), names, sizes));
+    module->setAttr(nn::kMeshAttr, nn::MeshAttr::get(builder.getContext(),
+                                                     names, sizes, steps));
   if (parallel.distributedOptimizer && parallel.dataParallel > 1)
     module->setAttr(nn::kDistributedOptimizerAttr, builder.getUnitAttr());
   if (parallel.sequenceParallel)

@@ -81,7 +81,8 @@ static std::map<std::string, std::string>
 collect(StringRef section, Description &description, bool all) {
   std::map<std::string, std::string> members;
   for (const Key &key : allKeys()) {
-    if (key.section != section || !key.isOf(description.family))
+    if (key.section != section || !key.isOf(description.family) ||
+        isShorthand(key))
       continue;
     std::optional<std::string> value = formatValue(key.field(description));
     if (value && (all || value != "null"))
@@ -131,6 +132,10 @@ std::string reprise::frontend::writeHubConfig(const Description &given) {
           given.model.getNumKeyValueHeads());
   resolve(modelField<&Model::numGroups>, given.model.getNumGroups());
   resolve(modelField<&Model::keptGroups>, given.model.getKeptGroups());
+  // A file without the key would be one with a layer, by the class's default.
+  if (given.family->blocks.mayPredictFurther)
+    members["num_nextn_predict_layers"] =
+        std::to_string(given.train.furtherLayers);
   if (findKey(kRopeScaling, "model", given.family))
     members[kRopeScaling.str()] = "null";
 

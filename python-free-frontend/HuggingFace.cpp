@@ -108,7 +108,7 @@ public:
 
 private:
   void readMember(const RawMember &member, const Family &family);
-  bool hasSizes() const;
+  bool hasSizes(const Family &family) const;
   void refuseWithoutSizes(ArrayRef<RawMember> members, const Family &family,
                           Origin start);
 
@@ -159,11 +159,11 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
   const json::Value *json = object.get(member.key);
   if (!json || member.key == "model_type" || member.key == "architectures")
     return;
-  const Key *key = findKey(member.key, "model", &family);
+  const Key *key = findHubKey(member.key, family);
   // Phi-3's place for it, where transformers reads it, too.
   if (!key && member.key == "original_max_position_embeddings")
     key = findKey(member.key, kRopeScaling, &family);
-  if (key && key->name != "hf_config")
+  if (key && key->name != "hf_config" && !isShorthand(*key))
     return list.add(*key,
                     {member.key.str(), origin, toValue(*json, member.value)});
   if (!others.insert(member.key).second)
@@ -189,14 +189,17 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
     unknown.emplace_back(member, suggestion);
 }
 
-/// Whether the key says how large a model is, apart from its vocabulary.
-static bool isSize(const Key &key) {
-  return key.need == Need::HFDefault && key.name != "vocab_size";
+/// Whether the key says how large a model is: what else has a size in a model
+/// of the default width and depth is a part of the default model.
+static bool isSize(const Key &key, const Family &family) {
+  const Key *own = findCounterpart(key, &family);
+  return own && (own == findKeyOf(&family, modelField<&Model::width>) ||
+                 own == findKeyOf(&family, modelField<&Model::numLayers>));
 }
 
-bool ConfigReader::hasSizes() const {
-  auto isOne = [](const Entry &entry) {
-    return isSize(*entry.key) && entry.value.kind != Value::Null;
+bool ConfigReader::hasSizes(const Family &family) const {
+  auto isOne = [&](const Entry &entry) {
+    return isSize(*entry.key, family) && entry.value.kind != Value::Null;
   };
   return any_of(entries, isOne) || any_of(given, isOne);
 }
@@ -224,7 +227,7 @@ void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
   if (foreign.empty()) {
     std::string names;
     for (const Key &key : allKeys())
-      if (key.isOf(&family) && isSize(key))
+      if (key.isOf(&family) && isSize(key, family))
         names += (names.empty() ? "'" : ", '") + key.name.str() + "'";
     return diagnostics.error(
         start, "needs one of " + names +
@@ -259,13 +262,17 @@ void ConfigReader::readMembers(ArrayRef<RawMember> members,
   list.setFamily(family);
   for (const RawMember &member : members)
     readMember(member, family);
-  if (!hasSizes() && !diagnostics.hasFailed())
+  if (!hasSizes(family) && !diagnostics.hasFailed())
     return refuseWithoutSizes(members, family, start);
   for (const auto &[member, suggestion] : unknown)
-    diagnostics.warning(
-        getOrigin(member),
-        "unknown key '" + member.key + "'" +
-            (suggestion.empty() ? ", which is passed over" : suggestion));
+    if (suggestion.empty())
+      diagnostics.warnTogether(getOrigin(member),
+                               ("'" + member.key + "'").str(),
+                               "unknown key {}, which is passed over",
+                               "unknown keys {}, which are passed over");
+    else
+      diagnostics.warning(getOrigin(member),
+                          "unknown key '" + member.key + "'" + suggestion);
 }
 
 /// The family of a file that does not say what it is for; null if none knows

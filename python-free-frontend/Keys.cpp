@@ -175,6 +175,9 @@ static const Key rows[] = {
     taken("shared_expert_intermediate_size", model<&Model::sharedWidth>,
           "Width inside the expert that all tokens share", Bound::Positive, "",
           "moe_shared_expert_intermediate_size"),
+    taken("moe_shared_expert_intermediate_size", model<&Model::sharedWidth>,
+          "Megatron's word for `n_shared_experts`: times the width of one",
+          Bound::Positive),
     taken("n_shared_experts", model<&Model::numShared>,
           "Experts that all tokens share, as one that is as wide as all of "
           "them",
@@ -197,6 +200,8 @@ static const Key rows[] = {
     taken("qkv_bias", only<true>, "Queries, keys and values have a bias"),
     taken("norm_topk_prob", model<&Model::normalizesTopK>,
           "The weights of a token's experts are divided by their sum"),
+    taken("moe_router_pre_softmax", model<&Model::hasPreSoftmax>,
+          "Megatron's word for `norm_topk_prob: false`, and false for true"),
     taken("decoder_sparse_step", model<&Model::sparseStep>,
           "Layers have experts if it divides their number, counted from 1; "
           "others have an MLP",
@@ -213,6 +218,19 @@ static const Key rows[] = {
     taken("use_sliding_window", only<false>,
           "Attention reaches back over a window alone"),
 
+    {"moe_layer_freq", "model", model<&Model::expertLayers>, Need::Unset,
+     "unset",
+     "Megatron's pattern of layers with experts, in place of the keys above: N "
+     "for every Nth from the first on, or `([0]*3+[1]*58)`",
+     Bound::Pattern},
+    {"group_query_attention", "model", model<&Model::groupsQueries>,
+     Need::Unset, "unset",
+     "Megatron's word for fewer heads of keys and values than of queries: one "
+     "unless `num_query_groups` says how many; false: as many"},
+    {"make_vocab_size_divisible_by", "model", model<&Model::vocabMultiple>,
+     Need::Defaulted, "1",
+     "Megatron's padding of the vocabulary, which `vocab_size` has to have",
+     Bound::Positive},
     taken("initializer_range", model<&Model::initializerRange>,
           "Standard deviation of a new weight; in gpt2, projections into the "
           "residual stream get it divided by sqrt(2 * n_layer)",
@@ -223,8 +241,14 @@ static const Key rows[] = {
           Bound::Rate),
     taken("attn_pdrop", model<&Model::attnDropout>,
           "Dropout of the attention probabilities", Bound::Rate),
+    taken("hidden_dropout", model<&Model::hiddenDropout>,
+          "Megatron's word for `resid_pdrop` and `embd_pdrop` together",
+          Bound::Rate),
     taken("tie_word_embeddings", model<&Model::tieWordEmbeddings>,
           "The output head is the token embedding"),
+    {"untie_embeddings_and_output_weights", "model",
+     model<&Model::untiesWordEmbeddings>, Need::Defaulted, "false",
+     "Megatron's word for `tie_word_embeddings: false`"},
     taken("scale_attn_weights", only<true>,
           "Scores are divided by the square root of the head width"),
     taken("scale_attn_by_inverse_layer_idx", only<false>,
@@ -299,6 +323,8 @@ static const Key rows[] = {
      "Type of activations and of what products read of weights; weights, "
      "their gradients, norms' statistics and losses are fp32",
      Bound::None, "fp32|bf16"},
+    {"bf16", "train", train<&Train::isBF16>, Need::Defaulted, "false",
+     "Megatron's word for `precision: bf16`"},
     {"optimizer", "train", train<&Train::optimizer>, Need::Defaulted, "adamw",
      "Adam with decoupled weight decay", Bound::None, "adamw"},
     {"lr", "train", train<&Train::lr>, Need::Defaulted, "6e-4",
@@ -311,10 +337,12 @@ static const Key rows[] = {
     {"lr_warmup_iters", "train", train<&Train::lrWarmupIters>, Need::Defaulted,
      "0", "Steps over which the learning rate rises from 0 to `lr`",
      Bound::NotNegative},
+    {"lr_decay_iters", "train", train<&Train::lrDecayIters>, Need::Unset,
+     "`train_iters`", "Steps until the learning rate is `min_lr`",
+     Bound::Positive},
     {"train_iters", "train", train<&Train::trainIters>, Need::Defaulted, "1000",
-     "Steps until the learning rate is `min_lr`, and steps of the training "
-     "unless `--steps` says otherwise",
-     Bound::Positive, "", "max_steps"},
+     "Steps of the training unless `--steps` says otherwise", Bound::Positive,
+     "", "max_steps"},
     {"adam_beta1", "train", train<&Train::adamBeta1>, Need::Defaulted, "0.9",
      "Decay of the mean of gradients", Bound::Rate, "", "beta1"},
     {"adam_beta2", "train", train<&Train::adamBeta2>, Need::Defaulted, "0.95",
@@ -371,6 +399,14 @@ static const Key rows[] = {
      Need::Defaulted, "false",
      "The log shows how unevenly rows are spread over the experts of each "
      "layer; it always does where a bias changes"},
+    {"mtp_num_layers", "train", train<&Train::furtherLayers>, Need::Defaulted,
+     "0",
+     "In deepseek_v3, kimi_k2 and glm4_moe: layers behind the others that "
+     "predict a further token each, for a term of the loss",
+     Bound::NotNegative, "", "num_nextn_predict_layers|num_mtp_layers", 64},
+    {"mtp_loss_scaling_factor", "train", train<&Train::furtherFactor>,
+     Need::Defaulted, "0.1", "Factor of that term, the mean of their losses",
+     Bound::NotNegative},
     {"seed", "train", train<&Train::seed>, Need::Defaulted, "1234",
      "Of initial weights, dropout and the order of data", Bound::NotNegative,
      "", "", INT64_MAX},
@@ -401,6 +437,10 @@ static const Key rows[] = {
      "means `core_attn`, and an empty list nothing"},
     {"recompute_activations", "recompute", recompute<&Recompute::activations>,
      Need::Defaulted, "false", "Short for `recompute_granularity: selective`"},
+    {"moe_layer_recompute", "recompute", recompute<&Recompute::experts>,
+     Need::Defaulted, "false",
+     "Where layers have experts, short for `recompute_granularity: selective` "
+     "with `moe` beside what its modules are, `core_attn` unless given"},
     {"recompute_plan", "recompute", recompute<&Recompute::planFile>,
      Need::Unset, "unset",
      "A plan file, relative to this file: rules for values of layers, instead "
@@ -444,6 +484,18 @@ static const Key rows[] = {
      "Whether these ranks have a part of the positions each between attention "
      "and MLP",
      Bound::None, "", "enable_sequence_parallel"},
+    {"expert_model_parallel_size", "parallel",
+     parallel<&Parallel::expertParallel>, Need::Defaulted, "1",
+     "Ranks with samples of their own, some of `data_parallel_size`, that "
+     "each have some of the experts, and send each other rows for these",
+     Bound::Positive, "", "expert_parallel_size|expert_parallel_degree|ep",
+     4096},
+    {"expert_tensor_parallel_size", "parallel",
+     parallel<&Parallel::expertTensorParallel>, Need::Unset,
+     "tensor_model_parallel_size",
+     "Ranks that each have a part of every expert: as many as have one of the "
+     "rest",
+     Bound::Positive, "", "expert_tensor_parallel_degree|etp", 4096},
     {"use_distributed_optimizer", "parallel",
      parallel<&Parallel::distributedOptimizer>, Need::Defaulted, "false",
      "Whether ranks with samples of their own have a share of the optimizer's "
@@ -488,17 +540,39 @@ static const Key rows[] = {
      "Head and loss take the place of a layer in the last chunk"},
 };
 
+namespace {
+struct MegatronNames {
+  StringLiteral key, names;
+};
+} // namespace
+
+static constexpr MegatronNames kMegatronNames[] = {
+    {"attn_pdrop", "attention_dropout"},
+    {"head_dim", "kv_channels"},
+    {"initializer_range", "init_method_std"},
+    {"intermediate_size", "ffn_hidden_size"},
+    {"layer_norm_epsilon", "layernorm_epsilon|norm_epsilon"},
+    {"n_inner", "ffn_hidden_size"},
+    {"n_layer", "num_layers"},
+    {"num_hidden_layers", "num_layers"},
+    {"num_key_value_heads", "num_query_groups"},
+    {"qk_nope_head_dim", "qk_head_dim"},
+    {"rms_norm_eps", "layernorm_epsilon|norm_epsilon"},
+    {"rope_theta", "rotary_base"},
+    {"tie_word_embeddings", "share_embeddings_and_output_weights"},
+};
+
 /// A key for each way in which families need what `row` is about.
-static SmallVector<Key> splitByNeed(const Key &row) {
-  SmallVector<Key> keys;
+static std::vector<Key> splitByNeed(const Key &row) {
+  std::vector<Key> keys;
   for (const Family *family : allFamilies()) {
     const KeyUse *use = family->findUse(row.name);
     if (!use)
       continue;
-    Key *key = llvm::find_if(
+    auto key = llvm::find_if(
         keys, [&](const Key &other) { return other.need == use->need; });
     if (key == keys.end()) {
-      key = &keys.emplace_back(row);
+      key = keys.insert(keys.end(), row);
       key->need = use->need;
     }
     std::string text = use->defaultValue.str();
@@ -510,6 +584,36 @@ static SmallVector<Key> splitByNeed(const Key &row) {
   return keys;
 }
 
+namespace {
+/// What a family has to have for the keys whose names begin so.
+struct Condition {
+  StringLiteral begin;
+  bool (*isMet)(const Family &family);
+};
+} // namespace
+
+static constexpr Condition kConditions[] = {
+    {"moe_",
+     [](const Family &family) {
+       return family.blocks.experts != ExpertKind::None;
+     }},
+    {"group_query_",
+     [](const Family &family) {
+       return family.findUse("num_key_value_heads") != nullptr;
+     }},
+    {"mtp_",
+     [](const Family &family) { return family.blocks.mayPredictFurther; }},
+};
+
+/// Whether the family has what `key` is about, or the map that it is in.
+static bool concerns(const Key &key, const Family &family) {
+  if (key.section == kRopeScaling && !family.findUse(kRopeScaling))
+    return false;
+  return all_of(kConditions, [&](const Condition &condition) {
+    return !key.name.starts_with(condition.begin) || condition.isMet(family);
+  });
+}
+
 static std::vector<Key> buildKeys() {
   std::vector<Key> keys;
   for (const Key &row : rows) {
@@ -518,14 +622,14 @@ static std::vector<Key> buildKeys() {
       continue;
     }
     Key &key = keys.emplace_back(row);
-    // Those of a map are of the families that have the map, and those about
-    // experts of families with experts.
-    bool isOfExperts = key.name.starts_with("moe_");
     for (const Family *family : allFamilies())
-      if ((key.section != kRopeScaling || family->findUse(kRopeScaling)) &&
-          (!isOfExperts || family->blocks.experts != ExpertKind::None))
+      if (concerns(key, *family))
         key.families.push_back(family);
   }
+  for (const MegatronNames &other : kMegatronNames)
+    for (Key &key : keys)
+      if (key.name == other.key)
+        key.megatron = other.names;
   return keys;
 }
 
@@ -555,7 +659,13 @@ bool Key::hasName(StringRef given, bool asOption) const {
   auto isIt = [&](StringRef own) {
     return asOption ? getOption(own) == given : own == given;
   };
-  return isIt(name) || any_of(splitWords(aliases), isIt);
+  return isIt(name) || any_of(getAliases(), isIt);
+}
+
+SmallVector<StringRef> Key::getAliases() const {
+  SmallVector<StringRef> all = splitWords(aliases);
+  all.append(splitWords(megatron));
+  return all;
 }
 
 const Key *reprise::frontend::findKey(StringRef name, StringRef section,
@@ -565,6 +675,11 @@ const Key *reprise::frontend::findKey(StringRef name, StringRef section,
         key.hasName(name, /*asOption=*/section.empty()))
       return &key;
   return nullptr;
+}
+
+const Key *reprise::frontend::findHubKey(StringRef name, const Family &family) {
+  const Key *key = findKey(name, "model", &family);
+  return key && is_contained(splitWords(key->megatron), name) ? nullptr : key;
 }
 
 //===----------------------------------------------------------------------===//
@@ -614,7 +729,7 @@ std::string reprise::frontend::describeType(const Key &key) {
   if (std::holds_alternative<std::string *>(field)) {
     SmallVector<StringRef> words = splitWords(key.words);
     if (words.empty())
-      return "a path";
+      return key.bound == Bound::Pattern ? "a number or a pattern" : "a path";
     return (words.size() == 1 ? "" : "one of ") + join(words, ", ");
   }
   if (std::holds_alternative<std::optional<std::vector<std::string>> *>(field))
@@ -625,6 +740,7 @@ std::string reprise::frontend::describeType(const Key &key) {
       std::holds_alternative<std::optional<double> *>(field)) {
     switch (key.bound) {
     case Bound::None:
+    case Bound::Pattern:
       return "a number";
     case Bound::Positive:
       return "a number above 0";
@@ -696,7 +812,7 @@ std::vector<KeyInfo> reprise::frontend::listKeys() {
     info.type = describeType(key);
     info.defaultValue = describeDefault(key);
     info.summary = key.summary;
-    for (StringRef alias : splitWords(key.aliases))
+    for (StringRef alias : key.getAliases())
       if (!is_contained(names, key.getOption(alias))) {
         // Two keys may have it, in two families.
         names.push_back(key.getOption(alias));
@@ -722,7 +838,7 @@ void reprise::frontend::printKeysAsMarkdown(raw_ostream &os) {
          << "|---|---|---|---|\n";
     }
     os << "| `" << key.name << "`";
-    for (StringRef alias : splitWords(key.aliases))
+    for (StringRef alias : key.getAliases())
       os << ", `" << alias << "`";
     if (hasFamilies)
       os << " | " << (key.isOfAll() ? "all" : describeFamilies(key.families));

@@ -59,6 +59,7 @@ enum class Bound {
   Positive,    ///< > 0; for whole numbers at least 1
   NotNegative, ///< >= 0
   Rate,        ///< 0 <= x < 1, also after rounding to f32
+  Pattern,     ///< of a text: one for all layers, which may be a list
 };
 
 /// Text that is the same for all families, or for each its own.
@@ -91,6 +92,9 @@ struct Key {
   llvm::StringRef aliases = ""; ///< `hidden_size`, separated by `|`
   int64_t most = INT32_MAX;     ///< for whole numbers
   llvm::SmallVector<const Family *, 8> families = {}; ///< that have the key
+  /// Megatron's names for it, separated by `|`: aliases everywhere but in a
+  /// `config.json`, where programs of Hugging Face's do not read them.
+  llvm::StringRef megatron = "";
 
   /// Whether the family has the key; null is any.
   bool isOf(const Family *family) const {
@@ -101,6 +105,8 @@ struct Key {
   /// before their own, `rope_scaling_factor`.
   std::string getOption(llvm::StringRef name) const;
   std::string getOption() const { return getOption(name); }
+  /// Its aliases, Megatron's names among them.
+  llvm::SmallVector<llvm::StringRef> getAliases() const;
   /// Whether `given` is its name or an alias, or what these are as options.
   bool hasName(llvm::StringRef given, bool asOption) const;
 };
@@ -122,6 +128,10 @@ llvm::SmallVector<llvm::StringRef> splitWords(llvm::StringRef words);
 /// none. Without a `section`, by its name as an option.
 const Key *findKey(llvm::StringRef name, llvm::StringRef section = "",
                    const Family *family = nullptr);
+
+/// The key of the section `model` that a `config.json` of the family has by
+/// `name`; null if there is none.
+const Key *findHubKey(llvm::StringRef name, const Family &family);
 
 /// The key of `family` for what `key` is a key for in others; null if none.
 const Key *findCounterpart(const Key &key, const Family *family);
@@ -245,20 +255,25 @@ std::string describeBare(const Value &value);
 /// Whether a word without quotes is null in YAML's core schema.
 bool isNull(llvm::StringRef word);
 
-/// What to say of a key of Megatron's or NeMo's that is none here: nothing at
-/// all if the value changes nothing. No text if it is no such key.
-std::optional<std::string>
-checkForeignKey(llvm::StringRef name, const Value &value, const Family *family);
-
 /// The same diagnostic in other words. What a terminal would obey rather than
 /// show, in the message and in the quoted line, becomes `?`.
 llvm::SMDiagnostic restate(const llvm::SMDiagnostic &given,
                            llvm::StringRef message);
 
+/// A warning about several names; `{}` in the texts stands for them.
+struct SharedWarning {
+  std::string one, many;
+  Origin first;
+  std::vector<std::string> names;
+};
+
 /// Prints through the source manager, and remembers whether there was an error.
 class Diagnostics {
 public:
   explicit Diagnostics(llvm::SourceMgr &sources) : sources(sources) {}
+  /// Prints what is left of `shared` on request alone.
+  Diagnostics(llvm::SourceMgr &sources, std::vector<SharedWarning> &shared)
+      : sources(sources), shared(&shared) {}
 
   void error(Origin origin, const llvm::Twine &message) {
     failed = true;
@@ -270,6 +285,14 @@ public:
   /// Begins the message with the key, or with the option that it came as.
   void error(const Key &key, Origin origin, const llvm::Twine &message);
   void warning(const Key &key, Origin origin, const llvm::Twine &message);
+  /// Says later, of all names with the same texts at once, what `one` says of
+  /// `name`, and `many` of several.
+  void warnTogether(const Origin &origin, llvm::StringRef name,
+                    const llvm::Twine &one, const llvm::Twine &many);
+  /// The same of what has no effect, `why` being ": reason" or " with this".
+  void noEffect(const Origin &origin, llvm::StringRef name,
+                const llvm::Twine &why);
+  void printShared();
 
   bool hasFailed() const { return failed; }
   /// Whether what the source manager is told is told by this.
@@ -281,8 +304,27 @@ private:
              const llvm::Twine &message);
 
   llvm::SourceMgr &sources;
+  std::vector<SharedWarning> *shared = nullptr;
   bool failed = false, printing = false;
 };
+
+/// Whether `name` is a key of Megatron's or NeMo's that is none here. A value
+/// that would change something is an error, or a warning where all of it is
+/// decided here.
+bool checkForeignKey(llvm::StringRef name, const Value &value,
+                     const Origin &origin, const Family *family,
+                     Diagnostics &diagnostics);
+
+/// Whether there is such a key, and which of its values are taken is another
+/// matter in each family.
+bool dependsOnFamily(llvm::StringRef name);
+
+/// Whether the key is a word of Megatron's for what other keys say, which has
+/// no place in a `config.json`.
+bool isShorthand(const Key &key);
+/// Puts entries of what they mean in the place of shorthands for one value. One
+/// beside another value in the same file is an error.
+void resolveShorthands(std::vector<Entry> &entries, Diagnostics &diagnostics);
 
 /// Reads `value` into the key's member. Null leaves the default.
 void assign(const Key &key, const Value &value, Description &description,
@@ -296,10 +338,12 @@ void assign(const Key &key, const Value &value, Description &description,
 using Origins = llvm::StringMap<Origin>;
 
 /// The sections and keys of a YAML file. Locations of sections go to
-/// `sections`. Fails if it is not YAML; what else is wrong goes to
-/// `diagnostics` alone.
+/// `sections`; keys of other programs whose values depend on the family, which
+/// is not said before them, to `foreign`. Fails if it is not YAML; what else is
+/// wrong goes to `diagnostics` alone.
 llvm::LogicalResult readYAML(llvm::MemoryBufferRef buffer,
-                             std::vector<Entry> &entries, Origins &sections,
+                             std::vector<Entry> &entries,
+                             std::vector<Member> &foreign, Origins &sections,
                              Diagnostics &diagnostics);
 
 /// The keys of a Hugging Face `config.json` that the family has, which `given`
@@ -311,6 +355,8 @@ void readHuggingFace(llvm::MemoryBufferRef buffer, llvm::ArrayRef<Entry> given,
                      std::vector<Entry> &entries, Description &description,
                      Diagnostics &diagnostics);
 
+enum class Syntax { YAML, JSON };
+
 /// Opens a file, and checks what parsers are sensitive to: size, UTF-8, control
 /// characters, depth; in YAML also tabs, the length and the ends of lines; and
 /// whether it is rather a file of another kind. Null, with a diagnostic, at
@@ -318,6 +364,11 @@ void readHuggingFace(llvm::MemoryBufferRef buffer, llvm::ArrayRef<Entry> given,
 const llvm::MemoryBuffer *openText(llvm::StringRef path, Syntax syntax,
                                    Origin origin, Diagnostics &diagnostics,
                                    llvm::StringRef hint = "");
+
+/// What Megatron's keys say of a model, as keys of the family say it. What the
+/// family cannot have, or other keys say in another way, is an error.
+void resolveMegatron(Description &description, const Origins &origins,
+                     Diagnostics &diagnostics);
 
 /// What concerns more than one key. Resolves what is left in `recompute`.
 void checkDescription(Description &description, const Origins &origins,

@@ -38,12 +38,23 @@
 //   gts, us = n2 Wg, n2 Wu        sw = sigmoid(n2 ws)
 //   gs = silu(gts) * us * sw      ys = gs Wd
 //
+// A layer that predicts the token d behind the next reads the embedding of the
+// token before that, e, and what the head reads for that, h: of the last norm,
+// or of such a layer with d - 1:
+//
+//   en, hn = norm(e), norm(h)     ehn = en and hn side by side
+//   eh = ehn Wp                   a layer from eh to x2, and nf = norm(x2)
+//
+// which the head reads; its loss is a mean over positions whose text goes on
+// for so long.
+//
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/BalanceBuilder.h"
 #include "python-free-frontend/Families.h"
 #include "python-free-frontend/Family.h"
 #include "reprise/Support/ExpertRows.h"
+#include "reprise/Support/Modules.h"
 
 #include <cmath>
 
@@ -57,7 +68,8 @@ public:
   ModelBuilder(ModuleOp module, const Description &description)
       : description(description), model(description.model),
         blocks(description.family->blocks), names(description.family->tensors),
-        forward(module, description), balance(forward, description) {}
+        forward(module, description), balance(forward, description),
+        furtherBalance(forward, description) {}
 
   void build();
 
@@ -72,6 +84,10 @@ private:
 
   nn::RotaryAttr getRotary(MLIRContext *context) const;
   Value buildEmbedding(Value table);
+  Value buildFurtherLayer(int64_t depth, Value hidden, Value table);
+  Value buildFurther(Value last, Value table, Value head, Value loss,
+                     SmallVectorImpl<Measure> &shown,
+                     SmallVectorImpl<Measure> &counts);
   Value buildLayer(int64_t index, Value x0);
   Value buildAround(const Around &around, Value input,
                     function_ref<Value(Value)> buildBlock);
@@ -85,6 +101,7 @@ private:
   };
   Router buildRouter(Value input);
   Value buildExperts(Value input);
+  Value buildExpertsOfText(Value input);
   Value buildSharedExpert(Value input);
   /// The weights of all experts that each expert has one of, [experts, outputs,
   /// inputs].
@@ -123,7 +140,7 @@ private:
   const Blocks &blocks;
   const TensorNames &names;
   ForwardBuilder forward;
-  BalanceBuilder balance;
+  BalanceBuilder balance, furtherBalance;
   Value rotary;
   int64_t layer = 0;
 };
@@ -262,10 +279,6 @@ Value ModelBuilder::buildAttention(Value input, int64_t stream) {
                 blocks.outputBias, getResidualStd());
 }
 
-/// What latents are normed with in Hugging Face's classes, whatever the
-/// model's epsilon is.
-static constexpr double kLatentEpsilon = 1e-6;
-
 Value ModelBuilder::buildLatentQueries(Value input) {
   double std = model.initializerRange;
   int64_t width = model.numHeads * model.getHeadWidth();
@@ -276,7 +289,7 @@ Value ModelBuilder::buildLatentQueries(Value input) {
   Value cq = linear("attention", inLayer(names.queryDown), "cq", input, rank,
                     blocks.queryKeyValueBias, std);
   Value normed = norm("attention", inLayer(names.queryLatentNorm), "cqn", cq,
-                      rank, kLatentEpsilon);
+                      rank, model.latentEpsilon);
   return linear("mla_up_proj", inLayer(names.queryUp), "q", normed, width,
                 BiasKind::Never, std);
 }
@@ -295,7 +308,7 @@ Value ModelBuilder::buildLatentAttention(Value input, int64_t stream) {
   auto split = forward.create<nn::SplitColumnsOp>(
       "attention", "ckv", TypeRange{getType(rank), getType(turned)}, kva);
   Value kvn = norm("attention", inLayer(names.latentNorm), "kvn",
-                   split.getLeft(), rank, kLatentEpsilon);
+                   split.getLeft(), rank, model.latentEpsilon);
   Value kv = linear("mla_up_proj", inLayer(names.keyValueUp), "kv", kvn,
                     heads * (plain + model.valueWidth), BiasKind::Never, std);
   q = rotate("mla_up_proj", "qr", q, heads, plain);
@@ -415,7 +428,8 @@ Value ModelBuilder::buildExperts(Value input) {
   Value yr = forward.create<nn::GroupedLinearOp>(
       "moe", "yr", forward.getActivationType({rows, model.width}), g, down,
       pm.getOffsets(), Value(), Value());
-  balance.add({layer, router.logits, router.ids, pm.getOffsets()});
+  (layer < model.numLayers ? balance : furtherBalance)
+      .add({layer, router.logits, router.ids, pm.getOffsets()});
   bool isShared = blocks.experts != ExpertKind::Routed;
   Value y = forward.create<nn::CombineOp>("moe", isShared ? "yc" : "y",
                                           input.getType(), yr, order, inverse);
@@ -423,6 +437,23 @@ Value ModelBuilder::buildExperts(Value input) {
     return y;
   Value ys = buildSharedExpert(input);
   return forward.create<nn::AddOp>("moe", "y", y.getType(), y, ys);
+}
+
+/// Positions behind the end of a text, which only layers that predict further
+/// tokens have, go to no expert.
+Value ModelBuilder::buildExpertsOfText(Value input) {
+  int64_t behind = std::max<int64_t>(layer - model.numLayers, 0);
+  if (behind == 0)
+    return buildExperts(input);
+  auto whole = cast<RankedTensorType>(input.getType());
+  SmallVector<int64_t> shape(whole.getShape());
+  shape[1] -= behind;
+  Value known = forward.create<nn::CropPositionsOp>(
+      getName(ModuleKind::LayerNorm), "n2_known", whole.clone(shape), input,
+      forward.getI64(0));
+  return forward.create<nn::PadPositionsOp>(getName(ModuleKind::MoE), "y_all",
+                                            whole, buildExperts(known),
+                                            forward.getI64(0));
 }
 
 /// The weight comes before the last product, as those of other experts do.
@@ -486,7 +517,10 @@ Value ModelBuilder::buildLayer(int64_t index, Value x0) {
   return buildAround(
       {names.mlpNorm, names.mlpNormAfter, "n2", "yn", "yd", "x2", stream + 2},
       x1, [&](Value input) {
-        return model.hasExperts(index) ? buildExperts(input) : buildMLP(input);
+        // What predicts a further token is as the last of the others.
+        return model.hasExperts(std::min(index, model.numLayers - 1))
+                   ? buildExpertsOfText(input)
+                   : buildMLP(input);
       });
 }
 
@@ -503,6 +537,71 @@ Value ModelBuilder::buildEmbedding(Value table) {
                          /*stream=*/0);
 }
 
+//===----------------------------------------------------------------------===//
+// Further tokens
+//===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral kFurther = getName(ModuleKind::FurtherToken);
+static constexpr StringLiteral kLoss = getName(ModuleKind::Loss);
+
+Value ModelBuilder::buildFurtherLayer(int64_t depth, Value hidden,
+                                      Value table) {
+  std::string end = std::to_string(depth);
+  Value e = forward.embedFurther("e" + end, table, depth);
+  layer = model.numLayers + depth - 1;
+  forward.setLayer(layer);
+  Value en = norm(kFurther, inLayer(names.embeddingNorm), "en", e, model.width);
+  Value hn =
+      norm(kFurther, inLayer(names.hiddenNorm), "hn", hidden, model.width);
+  SmallVector<int64_t> shape(
+      cast<RankedTensorType>(hidden.getType()).getShape());
+  shape.back() *= 2;
+  Value ehn = forward.create<nn::JoinColumnsOp>(
+      kFurther, "ehn", forward.getActivationType(shape), en, hn);
+  Value eh = linear(kFurther, inLayer(names.furtherProjection), "eh", ehn,
+                    model.width, BiasKind::Never, model.initializerRange);
+  Value x2 = buildLayer(layer, eh);
+  forward.setLayer(-1);
+  return norm(getName(ModuleKind::LayerNorm), inLayer(names.furtherNorm),
+              "nf" + end, x2, model.width);
+}
+
+/// What is trained: `loss`, and the terms of layers that predict further
+/// tokens, which are shown with those of others.
+Value ModelBuilder::buildFurther(Value last, Value table, Value head,
+                                 Value loss, SmallVectorImpl<Measure> &shown,
+                                 SmallVectorImpl<Measure> &counts) {
+  const Train &train = description.train;
+  SmallVector<Measure> losses;
+  Value hidden = last;
+  for (int64_t depth = 1; depth <= train.furtherLayers; ++depth) {
+    hidden = buildFurtherLayer(depth, hidden, table);
+    losses.push_back({"", forward.predictFurther(hidden, head, depth)});
+  }
+  Value sum = forward.addTerms(losses.front().value,
+                               ArrayRef(losses).drop_front(), "mtp_sum");
+  FloatAttr factor =
+      forward.getF32(train.furtherFactor / double(train.furtherLayers));
+  auto addTerm = [&](StringRef name, Value term, FloatAttr by) {
+    loss = forward.create<nn::TrainingTermOp>(kLoss, name, forward.getType({}),
+                                              loss, term, by);
+  };
+  SmallVector<Measure> terms = furtherBalance.buildTerms();
+  addTerm(terms.empty() ? StringRef(kLoss) : "mtp_terms", sum, factor);
+  for (const Measure &further : terms) {
+    addTerm(&further == &terms.back() ? StringRef(kLoss) : "mtp_terms",
+            further.value, forward.getF32(1));
+    for (Measure &other : shown)
+      if (other.name == further.name)
+        other.value = forward.addTerms(other.value, further, further.name);
+  }
+  shown.push_back({"mtp_loss", forward.create<nn::ScaleOp>(kLoss, "mtp_loss",
+                                                           forward.getType({}),
+                                                           sum, factor)});
+  llvm::append_range(counts, furtherBalance.buildCounts());
+  return loss;
+}
+
 void ModelBuilder::build() {
   if (blocks.positions == PositionKind::Rotary)
     rotary = forward.addRotary(getRotary(forward.getContext()));
@@ -514,8 +613,22 @@ void ModelBuilder::build() {
     hidden = buildLayer(i, hidden);
   forward.setLayer(-1);
   Value last = norm("layernorm", names.finalNorm, "nf", hidden, model.width);
-  SmallVector<Measure> terms = balance.buildTerms();
-  forward.finish(last, table, terms, balance.buildCounts());
+  SmallVector<Measure> terms = balance.buildTerms(), shown;
+  SmallVector<Measure> counts = balance.buildCounts();
+  bool isFurther = description.train.furtherLayers > 0;
+  bool isSum = isFurther || !terms.empty();
+  Value head = forward.addHead(table);
+  Value loss = forward.predict(last, head, forward.getTargets(), "",
+                               isSum ? "lm_loss" : StringRef(kLoss));
+  if (isSum)
+    shown.push_back({"lm_loss", loss});
+  llvm::append_range(shown, terms);
+  loss =
+      forward.addTerms(loss, terms, isFurther ? "eval_loss" : StringRef(kLoss));
+  if (isFurther)
+    loss = buildFurther(last, table, head, loss, shown, counts);
+  llvm::append_range(shown, counts);
+  forward.finish(loss, shown);
 }
 
 void reprise::frontend::buildForward(ModuleOp module,

@@ -38,23 +38,24 @@ static constexpr OtherName kOtherNames[] = {
      "hf_config"},
     {"architecture|model_family", "model_type"},
     {"d_model|dim|embed_dim", "hidden_size"},
-    {"n_layers|num_layers", "num_hidden_layers"},
+    {"n_layers", "num_hidden_layers"},
     {"n_heads|num_heads", "num_attention_heads"},
-    {"n_head_kv|n_kv_heads|n_query_groups|num_kv_heads|num_query_groups",
-     "num_key_value_heads"},
-    {"d_head|kv_channels", "head_dim"},
-    {"d_ff|ffn_dim|ffn_hidden_size|hidden_dim", "intermediate_size"},
+    {"n_head_kv|n_kv_heads|n_query_groups|num_kv_heads", "num_key_value_heads"},
+    {"d_head", "head_dim"},
+    {"d_ff|ffn_dim|hidden_dim|inter_dim", "intermediate_size"},
+    {"moe_inter_dim", "moe_intermediate_size"},
+    {"n_activated_experts", "num_experts_per_tok"},
+    {"n_dense_layers", "first_k_dense_replace"},
+    {"n_expert_groups", "n_group"},
+    {"n_limited_groups", "topk_group"},
+    {"route_scale", "routed_scaling_factor"},
     {"ffn_dim_multiplier|multiple_of", "intermediate_size",
      "'intermediate_size' says it here, as a number of columns"},
-    {"layer_norm_eps|layernorm_epsilon|norm_eps|norm_epsilon", "rms_norm_eps"},
-    {"rope_base|rope_freq_base|rotary_base|rotary_emb_base", "rope_theta"},
+    {"layer_norm_eps|norm_eps", "rms_norm_eps"},
+    {"rope_base|rope_freq_base|rotary_emb_base", "rope_theta"},
     {"use_scaled_rope", "rope_scaling",
      "'rope_scaling' says it here, as a map of numbers"},
-    {"init_method_std", "initializer_range"},
-    {"share_embeddings_and_output_weights|tie_embeddings|tie_weights",
-     "tie_word_embeddings"},
-    {"untie_embeddings_and_output_weights", "tie_word_embeddings",
-     "'tie_word_embeddings' says the opposite here"},
+    {"tie_embeddings|tie_weights", "tie_word_embeddings"},
     {"dropout", "resid_pdrop",
      "'resid_pdrop', 'embd_pdrop' and 'attn_pdrop' say it here"},
     {"hidden_dropout", "resid_pdrop",
@@ -85,13 +86,16 @@ static constexpr OtherName kOtherNames[] = {
     {"random_seed", "seed"},
     {"freeze|frozen_parameters", "frozen"},
 
-    {"activation_checkpointing|checkpoint_activations|gradient_checkpointing",
-     "recompute_granularity",
-     "'recompute_granularity: full' with 'recompute_method: uniform' and "
-     "'recompute_num_layers: 1' does it here"},
-    {"data_parallel_degree|data_parallel_replicate_degree|dp",
+    {"data_parallel|data_parallel_degree|data_parallel_replicate_degree|dp|"
+     "dp_size",
      "data_parallel_size"},
-    {"pipeline_parallel_degree|pipeline_parallel_size", "pipeline_stages"},
+    {"tensor_parallel|tensor_parallel_size|tp_degree|tp_size",
+     "tensor_model_parallel_size"},
+    {"decoder_first_pipeline_num_layers", "num_layers_in_first_pipeline_stage"},
+    {"decoder_last_pipeline_num_layers", "num_layers_in_last_pipeline_stage"},
+    {"num_stages|pipeline_parallel|pipeline_parallel_degree|"
+     "pipeline_parallel_size|pp_size",
+     "pipeline_stages"},
 };
 
 StringRef reprise::frontend::findOwnName(StringRef name) {
@@ -112,8 +116,10 @@ static const Key *findOwnKey(StringRef own, const Family *family) {
 static std::string suggestOwn(StringRef word, StringRef section,
                               const Family *family, bool isOnlyHere = false) {
   std::string elsewhere;
+  std::string underscored = word.str();
+  std::replace(underscored.begin(), underscored.end(), '-', '_');
   for (const OtherName &other : kOtherNames) {
-    if (!is_contained(splitWords(other.names), word))
+    if (!is_contained(splitWords(other.names), StringRef(underscored)))
       continue;
     const Key *key = findOwnKey(other.key, family);
     if (!key)
@@ -244,7 +250,7 @@ static std::string suggestNearest(StringRef word, StringRef section,
   for (const Key &key : allKeys()) {
     if (!key.isOf(family))
       continue;
-    SmallVector<StringRef> names = splitWords(key.aliases);
+    SmallVector<StringRef> names = key.getAliases();
     names.push_back(key.name);
     anywhere.append(names);
     if (key.section == section)
@@ -284,9 +290,11 @@ std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
 
 const Key *reprise::frontend::findModelKey(StringRef name,
                                            const Family &family) {
-  if (const Key *own = findKey(name, "model", &family))
-    return own;
-  if (const Key *other = findKey(name, "model"))
+  const Key *other = findKey(name, "model", &family);
+  if (!other)
+    other = findKey(name, "model");
+  // A word for other keys is none of a config.json.
+  if (other && !isShorthand(*other))
     return findCounterpart(*other, &family);
   for (const OtherName &other : kOtherNames)
     if (other.note.empty() && is_contained(splitWords(other.names), name))
@@ -300,16 +308,17 @@ std::string reprise::frontend::suggestModelKey(StringRef word,
                                                const Family &family) {
   if (const Key *key = findModelKey(word, family))
     return ("; did you mean '" + key->name + "'?").str();
-  if (const Key *other = findKey(word, "model"))
+  const Key *other = findKey(word, "model");
+  if (other && !isShorthand(*other))
     return "; it is a key of " + describeFamilies(other->families);
   std::string own = suggestOwn(word, "model", &family, /*isOnlyHere=*/true);
   if (!own.empty())
     return own;
   SmallVector<StringRef> names;
   for (const Key &key : allKeys())
-    if (key.section == "model" && key.isOf(&family)) {
+    if (key.section == "model" && key.isOf(&family) && !isShorthand(key)) {
       names.push_back(key.name);
-      names.append(splitWords(key.aliases));
+      names.append(key.getAliases());
     }
   return suggest(word, names);
 }

@@ -64,17 +64,18 @@ static void checkText(StringRef text, Syntax syntax, Diagnostics &diagnostics) {
 }
 
 /// What begins like a file of another kind.
-static std::optional<std::string> describeLarge(StringRef path, Syntax syntax) {
+static std::optional<std::string> describeLarge(StringRef path, FileRole role) {
   ErrorOr<std::unique_ptr<MemoryBuffer>> head =
       MemoryBuffer::getFileSlice(path, kMaxLineBytes * 16, 0);
-  return head ? describeOther(path, (*head)->getBuffer(), syntax)
-              : std::nullopt;
+  return head ? describeOther(path, (*head)->getBuffer(), role) : std::nullopt;
 }
 
 const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
                                                 Origin origin,
                                                 Diagnostics &diagnostics,
                                                 StringRef hint) {
+  FileRole role =
+      syntax == Syntax::YAML ? FileRole::Description : FileRole::Config;
   auto refuse = [&](const Twine &reason) {
     diagnostics.error(origin, "cannot read '" + path + "': " + reason);
     return nullptr;
@@ -84,13 +85,13 @@ const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
     if (std::error_code error = sys::fs::status(path, status))
       return refuse(error.message() + hint);
     if (sys::fs::is_directory(status))
-      return refuse(describeFolder(path, syntax));
+      return refuse(describeFolder(path, role));
     if (status.type() == sys::fs::file_type::character_file ||
         status.type() == sys::fs::file_type::block_file)
       return refuse("it is a device");
     if (status.getSize() > kMaxFileBytes)
       return refuse(
-          describeLarge(path, syntax)
+          describeLarge(path, role)
               .value_or(("it has " + Twine(status.getSize()) +
                          " bytes, more than the " + Twine(kMaxFileBytes) +
                          " that a description may have")
@@ -104,7 +105,7 @@ const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
     return refuse("it has more than " + Twine(kMaxFileBytes) + " bytes");
 
   if (std::optional<std::string> other =
-          describeOther(path, (*file)->getBuffer(), syntax))
+          describeOther(path, (*file)->getBuffer(), role))
     return refuse(*other);
 
   SourceMgr &sources = diagnostics.getSources();

@@ -82,6 +82,41 @@ void Diagnostics::warning(const Key &key, Origin origin, const Twine &message) {
   warning(origin, qualify(key, origin, message));
 }
 
+void Diagnostics::warnTogether(const Origin &origin, StringRef name,
+                               const Twine &one, const Twine &many) {
+  assert(shared && "nobody would print them");
+  std::string text = one.str();
+  auto same = [&](const SharedWarning &warning) { return warning.one == text; };
+  auto known = find_if(*shared, same);
+  if (known == shared->end())
+    known = shared->insert(shared->end(), {text, many.str(), origin, {}});
+  if (!is_contained(known->names, name))
+    known->names.push_back(name.str());
+}
+
+void Diagnostics::noEffect(const Origin &origin, StringRef name,
+                           const Twine &why) {
+  if (origin.isOption())
+    warnTogether(origin, "--" + origin.option, "option {}: has no effect" + why,
+                 "options {}: have no effect" + why);
+  else
+    warnTogether(origin, ("'" + name + "'").str(), "{} has no effect" + why,
+                 "{} have no effect" + why);
+}
+
+void Diagnostics::printShared() {
+  for (SharedWarning &warning : std::exchange(*shared, {})) {
+    std::vector<std::string> &names = warning.names;
+    bool isOne = names.size() == 1;
+    std::string list = names.back(), text = isOne ? warning.one : warning.many;
+    names.pop_back();
+    if (!isOne)
+      list = join(names, ", ") + " and " + list;
+    text.replace(text.find("{}"), 2, list);
+    this->warning(warning.first, text);
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
@@ -265,6 +300,12 @@ struct OtherWord {
 } // namespace
 
 static constexpr OtherWord kOtherWords[] = {
+    // Architectures of their own, whatever their names are like.
+    {"model_type",
+     "chatglm|deepseek|gemma|gemma2|gemma3|glm|glm4|gpt_neo|gpt_neox|gpt_oss|"
+     "gptj|llama4|llava|ministral|mistral|mistral3|mllama|olmo|olmo3|olmoe|"
+     "qwen|qwen2_5_vl|qwen2_vl|qwen3_next|qwen3_vl|vaultgemma",
+     ""},
     {"model_type", "gpt3",
      "; gpt2 is its architecture, but for GPT-3's sparse attention"},
     {"activation_function",
@@ -303,11 +344,22 @@ static std::string explainWord(const Key &key, const Value &value,
     for (const Family *family : allFamilies())
       if (is_contained(splitWords(family->otherNames), value.text))
         return ("; did you mean '" + family->name + "'?").str();
+  if (value.kind == Value::Quoted && isNull(value.text))
+    return "; without quotes it is null, as if the key were left out";
   bool isNone = is_contained({"none", "None", "no", "off"}, value.text);
   if (isNone && key.need == Need::Unset)
     return value.origin.isOption() ? "; without a value there is none"
                                    : "; null is none";
   return suggest(value.text, words);
+}
+
+/// The text of `value`; a switch that has words for both ways, on and off, may
+/// also be true or false, as YAML has them.
+static std::string getWord(const Value &value, ArrayRef<StringRef> words) {
+  std::optional<bool> truth;
+  if (value.kind == Value::Plain && is_contained(words, "on"))
+    truth = parseTruth(value.text);
+  return truth ? (*truth ? "on" : "off") : value.text;
 }
 
 void reprise::frontend::assign(const Key &key, const Value &value,
@@ -355,14 +407,20 @@ void reprise::frontend::assign(const Key &key, const Value &value,
   }
   if (auto **word = std::get_if<std::string *>(&field)) {
     SmallVector<StringRef> words = splitWords(key.words);
+    if (value.kind == Value::List && key.bound == Bound::Pattern) {
+      auto getText = [](const Value &item) { return item.text; };
+      **word = "[" + join(map_range(value.items, getText), ",") + "]";
+      return;
+    }
     if (value.kind != Value::Plain && value.kind != Value::Quoted)
       return refuse();
-    if (!words.empty() && !is_contained(words, value.text))
+    std::string text = getWord(value, words);
+    if (!words.empty() && !is_contained(words, text))
       return refuse(explainWord(key, value, words));
     if (value.text.empty())
       return diagnostics.error(key, value.origin,
                                "needs a path, but got an empty one");
-    **word = value.text;
+    **word = text;
     return;
   }
 

@@ -24,9 +24,10 @@ namespace {
 class YAMLReader {
 public:
   YAMLReader(MemoryBufferRef buffer, std::vector<Entry> &entries,
-             Origins &sections, Diagnostics &diagnostics)
-      : entries(entries), list(entries, diagnostics), sections(sections),
-        diagnostics(diagnostics), text(buffer.getBuffer()),
+             std::vector<Member> &foreign, Origins &sections,
+             Diagnostics &diagnostics)
+      : entries(entries), foreign(foreign), list(entries, diagnostics),
+        sections(sections), diagnostics(diagnostics), text(buffer.getBuffer()),
         stream(buffer, diagnostics.getSources(), /*ShowColors=*/true) {}
 
   void read();
@@ -43,6 +44,7 @@ private:
                                       Origin &origin);
 
   std::vector<Entry> &entries;
+  std::vector<Member> &foreign;
   EntryList list;
   Origins &sections;
   Diagnostics &diagnostics;
@@ -182,15 +184,15 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
       list.add(*key, std::move(given));
       continue;
     }
-    std::optional<std::string> foreign =
-        checkForeignKey(*name, given.value, findFamily(entries));
-    if (foreign && !foreign->empty())
-      diagnostics.error(given.origin, *foreign);
-    else if (!foreign)
-      diagnostics.error(given.origin,
-                        "unknown key '" + *name + "' in section '" + section +
-                            "'" +
-                            suggestKey(*name, section, findFamily(entries)));
+    const Family *family = findFamily(entries);
+    if (!family && dependsOnFamily(*name)) {
+      foreign.push_back(std::move(given));
+      continue;
+    }
+    if (!checkForeignKey(*name, given.value, given.origin, family, diagnostics))
+      diagnostics.error(given.origin, "unknown key '" + *name +
+                                          "' in section '" + section + "'" +
+                                          suggestKey(*name, section, family));
   }
 }
 
@@ -253,6 +255,7 @@ void YAMLReader::read() {
 
 LogicalResult reprise::frontend::readYAML(MemoryBufferRef buffer,
                                           std::vector<Entry> &entries,
+                                          std::vector<Member> &foreign,
                                           Origins &sections,
                                           Diagnostics &diagnostics) {
   YAMLErrors errors(buffer.getBuffer(), diagnostics);
@@ -260,7 +263,7 @@ LogicalResult reprise::frontend::readYAML(MemoryBufferRef buffer,
   yaml::Stream whole(buffer, diagnostics.getSources(), /*ShowColors=*/true);
   if (!whole.validate())
     return failure();
-  YAMLReader reader(buffer, entries, sections, diagnostics);
+  YAMLReader reader(buffer, entries, foreign, sections, diagnostics);
   reader.read();
   return success(!reader.hasSyntaxError());
 }

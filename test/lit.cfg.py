@@ -33,6 +33,9 @@ config.substitutions += [
     ("%build", config.reprise_binary_dir),
     ("%cmake", config.cmake),
     # How another project is configured.
+    # Half of the code, for tests that compile many programs and look at what
+    # these train: for this processor alone, and none for validation and text.
+    ("%lean", "--cpu=native --inference=off"),
     ("%outside", "-G %s -DCMAKE_C_COMPILER=%s -DCMAKE_CXX_COMPILER=%s" % (
         config.generator, config.c_compiler, config.cxx_compiler)),
     ("%examples", os.path.join(config.reprise_source_dir,

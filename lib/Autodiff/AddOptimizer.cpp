@@ -8,9 +8,13 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Autodiff/Passes.h"
+#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Schedules.h"
+#include "reprise/Interfaces/Facts.h"
 #include "reprise/Support/Borders.h"
 #include "reprise/Support/Shares.h"
 #include "llvm/ADT/StringSet.h"
@@ -38,32 +42,33 @@ takeWorkingCopies(func::FuncOp function, bool hasShares,
   Builder builder(function.getContext());
   Block &block = function.getBody().front();
   DenseMap<Value, Value> copies;
-  for (auto cast : llvm::make_early_inc_range(block.getOps<CastOp>())) {
-    auto argument = dyn_cast<BlockArgument>(cast.getInput());
+  for (auto rounding : llvm::make_early_inc_range(block.getOps<Rounding>())) {
+    Value rounded = rounding->getResult(0);
+    auto argument = dyn_cast<BlockArgument>(rounding.getRounded());
     auto parameter =
         argument ? attributes[argument.getArgNumber()].getAs<ParameterAttr>(
                        kParameterAttr)
                  : ParameterAttr();
-    if (!parameter || !cast.getType().getElementType().isBF16())
+    if (!parameter || !getElementTypeOrSelf(rounded).isBF16())
       continue;
     auto isLookup = [](OpOperand &use) {
-      auto lookup = dyn_cast<EmbeddingOp>(use.getOwner());
-      return lookup && &use == &lookup.getTableMutable();
+      auto lookup = dyn_cast<Lookup>(use.getOwner());
+      return lookup && use.getOperandNumber() == lookup.getTableNumber();
     };
-    if (!hasShares || llvm::all_of(cast->getUses(), isLookup))
-      cast.getOut().replaceUsesWithIf(argument, isLookup);
-    if (cast.use_empty()) {
-      cast.erase();
+    if (!hasShares || llvm::all_of(rounded.getUses(), isLookup))
+      rounded.replaceUsesWithIf(argument, isLookup);
+    if (rounded.use_empty()) {
+      rounding.erase();
       continue;
     }
     Value &copy = copies[argument];
     if (!copy) {
-      copy = block.addArgument(cast.getType(), cast.getLoc());
+      copy = block.addArgument(rounded.getType(), rounding.getLoc());
       attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
           kWorkingAttr, builder.getStringAttr(parameter.getName()))));
     }
-    cast.replaceAllUsesWith(copy);
-    cast.erase();
+    rounded.replaceAllUsesWith(copy);
+    rounding.erase();
   }
   return copies;
 }
@@ -111,11 +116,16 @@ struct Trained {
   Value value, gradient;
   /// How the parameter is spread over ranks that share the model, or null.
   LayoutAttr layout;
+  /// The ranks that have all the same of it, each from samples of its own:
+  /// those along `dp`, or with other experts there a part of that axis.
+  StringRef axis;
   /// The rank's share of the parameter; null if it has all.
   RankedTensorType share;
   /// Its number among those of its kind in a model that stages share; -1 if
   /// another stage counts it.
   int64_t place;
+  /// The stages that train it, if there are two; or null.
+  DenseI64ArrayAttr sumStages;
   /// The argument that the gradient of micro-batches is added to, or null.
   BlockArgument sum;
 };
@@ -187,6 +197,9 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
                     SmallVectorImpl<Trained> &trained, Value &loss,
                     MutableArrayRef<Value> measures,
                     SmallVectorImpl<Value> &results);
+  void sumOverStages(OpBuilder &builder, Location loc,
+                     MutableArrayRef<Trained> trained,
+                     SmallVectorImpl<Value> &results);
   LogicalResult followMeasures(OpBuilder &builder, Location loc,
                                Signature &signature,
                                const llvm::StringMap<Value> &measures,
@@ -194,11 +207,14 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
   Value makeNorm(OpBuilder &builder, Location loc, ArrayRef<Trained> trained);
   Value makeNormOfParts(OpBuilder &builder, Location loc, StringRef axis,
                         const Counted &parts);
-  Value makeNormOf(OpBuilder &builder, Location loc, ArrayRef<Value> gradients,
-                   ArrayRef<int64_t> places, int64_t count);
-  Value makeStagesNorm(OpBuilder &builder, Location loc,
-                       ArrayRef<Value> gradients, ArrayRef<int64_t> places,
-                       int64_t count);
+  Value makeNormOf(OpBuilder &builder, Location loc, const Counted &kind,
+                   StringRef axis);
+  Value makeStagesNorm(OpBuilder &builder, Location loc, const Counted &kind,
+                       StringRef axis);
+  /// Whether ranks along `axis` have shares of what they all have.
+  bool areShared(StringRef axis) {
+    return hasShares && getAxisSize(getOperation(), axis) > 1;
+  }
   /// Whether the step is that of a stage of a pipeline.
   bool isStage() { return getOperation()->hasAttr(kStageAttr); }
   void findReadBeside();
@@ -257,8 +273,9 @@ LogicalResult AddOptimizer::check(func::FuncOp step) {
   if (!isa<func::ReturnOp>(block.getTerminator()))
     return block.getTerminator()->emitOpError(
         "needs to be the return of the gradients");
-  for (auto adamw : block.getOps<AdamWOp>())
-    return adamw.emitOpError("needs to be appended once, but is there before");
+  for (auto update : block.getOps<ParameterUpdate>())
+    return update->emitOpError(
+        "needs to be appended once, but is there before");
   for (BlockArgument argument : step.getArguments()) {
     auto input =
         step.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kInputAttr);
@@ -268,10 +285,6 @@ LogicalResult AddOptimizer::check(func::FuncOp step) {
           "needs the step of a whole model, since its norm is "
           "that of all gradients, but got that of a chunk");
   }
-  if (isStage() && hasShares)
-    return getOperation().emitError("needs whole optimizer states on the "
-                                    "stages of a pipeline, but '")
-           << kDistributedOptimizerAttr << "' says that ranks have shares";
   if (!getOperation()->getAttrOfType<DictionaryAttr>(kTrainAttr))
     return getOperation().emitError(
         "needs the hyper-parameters, 'nn.train', on the module");
@@ -313,12 +326,15 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
     auto order = step.getArgAttrOfType<DenseI64ArrayAttr>(
         argument.getArgNumber(), kOrderAttr);
     auto type = cast<RankedTensorType>(argument.getType());
+    StringRef axis = getSamplesAxis(layout);
     RankedTensorType share;
-    if (hasShares)
-      share = type.clone({getShareSize(
-          type.getNumElements(), getAxisSize(getOperation(), kDataAxis))});
-    trained.push_back({parameter, argument, gradient, layout, share,
+    if (areShared(axis))
+      share = type.clone({getShareSize(type.getNumElements(),
+                                       getAxisSize(getOperation(), axis))});
+    trained.push_back({parameter, argument, gradient, layout, axis, share,
                        order ? order[1] : -1,
+                       step.getArgAttrOfType<DenseI64ArrayAttr>(
+                           argument.getArgNumber(), kSumStagesAttr),
                        sums.lookup(parameter.getName())});
   }
   if (trained.empty())
@@ -370,25 +386,32 @@ static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
 
 /// Sums the loss, measures and all gradients over the ranks that have samples
 /// of their own; and then the gradients of parameters that ranks along another
-/// axis use each in its own way. In this order sums over samples are the same,
-/// whichever ranks have them. What the step returns are these sums.
+/// axis, or another stage, use in their own ways. In this order sums over
+/// samples are the same, whichever ranks have them. What the step returns are
+/// these sums.
 void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
                                 SmallVectorImpl<Trained> &trained, Value &loss,
                                 MutableArrayRef<Value> measures,
                                 SmallVectorImpl<Value> &results) {
-  SmallVector<Value *> all, shared;
+  SmallVector<Value *> numbers;
   if (loss)
-    all.push_back(&loss);
+    numbers.push_back(&loss);
   for (Value &measure : measures)
-    all.push_back(&measure);
-  for (Trained &one : trained)
-    (one.share ? shared : all).push_back(&one.gradient);
-  if (getAxisSize(getOperation(), kDataAxis) > 1) {
-    sumOver<AllReduceOp>(kDataAxis, builder, loc, all, results);
-    sumOver<ReduceSharesOp>(kDataAxis, builder, loc, shared, results);
-  }
-  for (StringRef axis : kAxes) {
+    numbers.push_back(&measure);
+  for (StringRef axis : {kDataAxis, kExpertCopiesAxis}) {
     if (getAxisSize(getOperation(), axis) == 1)
+      continue;
+    SmallVector<Value *> all, shared;
+    if (axis == kDataAxis)
+      all = numbers;
+    for (Trained &one : trained)
+      if (one.axis == axis)
+        (one.share ? shared : all).push_back(&one.gradient);
+    sumOver<AllReduceOp>(axis, builder, loc, all, results);
+    sumOver<ReduceSharesOp>(axis, builder, loc, shared, results);
+  }
+  for (StringRef axis : kMeshAxes) {
+    if (getAxisSize(getOperation(), axis) == 1 || axis == kExpertCopiesAxis)
       continue;
     SmallVector<Value *> used;
     for (Trained &one : trained)
@@ -396,18 +419,44 @@ void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
         used.push_back(&one.gradient);
     sumOver<AllReduceOp>(axis, builder, loc, used, results);
   }
+  if (!isStage())
+    return;
+  sumOverStages(builder, loc, trained, results);
   // The last stage has the loss, and others zero.
-  if (Value *sum = &loss; *sum && isStage())
+  if (Value *sum = &loss; *sum)
     sumOver<AllReduceOp>(kPipeAxis, builder, loc, sum, results);
+}
+
+/// Sums the gradients of what two stages train.
+void AddOptimizer::sumOverStages(OpBuilder &builder, Location loc,
+                                 MutableArrayRef<Trained> trained,
+                                 SmallVectorImpl<Value> &results) {
+  SmallVector<Value> terms;
+  SmallVector<Trained *> tied;
+  for (Trained &one : trained)
+    if (one.sumStages) {
+      tied.push_back(&one);
+      terms.push_back(one.gradient);
+    }
+  if (tied.empty())
+    return;
+  auto sums = AllReduceOp::create(builder, loc, ValueRange(terms).getTypes(),
+                                  terms, builder.getStringAttr(kPipeAxis),
+                                  tied.front()->sumStages);
+  sums->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
+                                           "optimizer", "sum_over_stages"));
+  for (auto [one, sum] : llvm::zip_equal(tied, sums.getSums())) {
+    llvm::replace(results, one->gradient, Value(sum));
+    one->gradient = sum;
+  }
 }
 
 /// Of gradients with their places among so many: of those that are the stage's
 /// to count.
 Value AddOptimizer::makeStagesNorm(OpBuilder &builder, Location loc,
-                                   ArrayRef<Value> gradients,
-                                   ArrayRef<int64_t> places, int64_t count) {
+                                   const Counted &kind, StringRef axis) {
   SmallVector<std::pair<int64_t, Value>> counted;
-  for (auto [place, gradient] : llvm::zip_equal(places, gradients))
+  for (auto [place, gradient] : llvm::zip_equal(kind.places, kind.gradients))
     if (place >= 0)
       counted.push_back({place, gradient});
   llvm::sort(counted, llvm::less_first());
@@ -417,26 +466,26 @@ Value AddOptimizer::makeStagesNorm(OpBuilder &builder, Location loc,
     values.push_back(gradient);
     ascending.push_back(place);
   }
-  return StagesNormOp::create(
+  auto norm = StagesNormOp::create(
       builder, loc, RankedTensorType::get({}, builder.getF32Type()), values,
-      builder.getDenseI64ArrayAttr(ascending), builder.getI64IntegerAttr(count),
-      builder.getStringAttr(kPipeAxis));
+      builder.getDenseI64ArrayAttr(ascending),
+      builder.getI64IntegerAttr(kind.count), builder.getStringAttr(kPipeAxis));
+  if (areShared(axis))
+    norm->setAttr(kSharesAttr, builder.getStringAttr(axis));
+  return norm;
 }
 
-/// The norm of gradients of which ranks along `dp` all have the sum, or shares,
-/// and stages some.
-///
-/// \param count  those that all stages have.
+/// The norm of gradients of which ranks along `axis` all have the sum, or
+/// shares, and stages some.
 Value AddOptimizer::makeNormOf(OpBuilder &builder, Location loc,
-                               ArrayRef<Value> gradients,
-                               ArrayRef<int64_t> places, int64_t count) {
+                               const Counted &kind, StringRef axis) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   if (isStage())
-    return makeStagesNorm(builder, loc, gradients, places, count);
-  if (hasShares)
-    return SharesNormOp::create(builder, loc, scalar, gradients,
-                                builder.getStringAttr(kDataAxis));
-  return GlobalNormOp::create(builder, loc, scalar, gradients);
+    return makeStagesNorm(builder, loc, kind, axis);
+  if (areShared(axis))
+    return SharesNormOp::create(builder, loc, scalar, kind.gradients,
+                                builder.getStringAttr(axis));
+  return GlobalNormOp::create(builder, loc, scalar, kind.gradients);
 }
 
 static Value setScope(Value value, StringRef name) {
@@ -448,20 +497,19 @@ static Value setScope(Value value, StringRef name) {
 
 /// `value`, or the rank's share of it.
 static Value takeShare(OpBuilder &builder, Location loc, Value value,
-                       RankedTensorType share, StringRef name) {
+                       StringRef axis, RankedTensorType share, StringRef name) {
   if (!share || !value)
     return value;
   Type type = share.clone(getElementTypeOrSelf(value));
-  return setScope(
-      TakeShareOp::create(builder, loc, type, value, kDataAxis).getOut(), name);
+  return setScope(TakeShareOp::create(builder, loc, type, value, axis).getOut(),
+                  name);
 }
 
 /// The norms of the parts that ranks along `axis` have of gradients, on all of
 /// them.
 Value AddOptimizer::makeNormOfParts(OpBuilder &builder, Location loc,
                                     StringRef axis, const Counted &parts) {
-  Value own =
-      makeNormOf(builder, loc, parts.gradients, parts.places, parts.count);
+  Value own = makeNormOf(builder, loc, parts, getSamplesAxis(axis));
   Type element = builder.getF32Type();
   Value row =
       BroadcastOp::create(builder, loc, RankedTensorType::get({1}, element),
@@ -475,7 +523,9 @@ Value AddOptimizer::makeNormOfParts(OpBuilder &builder, Location loc,
   for (Value value : {own, row, all})
     value.getDefiningOp()->setAttr(kScopeAttr, scope);
   // All ranks along `dp` have it, and the first counts it: its share is all.
-  return hasShares ? takeShare(builder, loc, all, type, "norm_of_parts") : all;
+  return hasShares
+             ? takeShare(builder, loc, all, kDataAxis, type, "norm_of_parts")
+             : all;
 }
 
 /// The norm of all gradients, of which ranks that share a model have parts: a
@@ -483,7 +533,7 @@ Value AddOptimizer::makeNormOfParts(OpBuilder &builder, Location loc,
 /// others.
 Value AddOptimizer::makeNorm(OpBuilder &builder, Location loc,
                              ArrayRef<Trained> trained) {
-  Counted kinds[1 + std::size(kPartAxes)]; // Whole ones are the first kind.
+  Counted kinds[1 + std::size(kCutAxes)]; // Whole ones are the first kind.
   for (const Trained &one : trained) {
     Counted &kind = kinds[1 + getPartAxis(getOperation(), one.layout)];
     kind.gradients.push_back(one.gradient);
@@ -496,7 +546,7 @@ Value AddOptimizer::makeNorm(OpBuilder &builder, Location loc,
       kind.count = count;
   auto stage = getOperation()->getAttrOfType<IntegerAttr>(kStageAttr);
   Counted &whole = kinds[0];
-  for (auto [index, axis] : llvm::enumerate(kPartAxes)) {
+  for (auto [index, axis] : llvm::enumerate(kCutAxes)) {
     if (kinds[1 + index].count == 0)
       continue;
     whole.gradients.push_back(
@@ -505,7 +555,7 @@ Value AddOptimizer::makeNorm(OpBuilder &builder, Location loc,
     whole.places.push_back(stage && stage.getInt() == 0 ? whole.count : -1);
     ++whole.count;
   }
-  return makeNormOf(builder, loc, whole.gradients, whole.places, whole.count);
+  return makeNormOf(builder, loc, whole, kDataAxis);
 }
 
 /// Notes the parameters that a schedule beside the step reads themselves.
@@ -525,13 +575,14 @@ void AddOptimizer::findReadBeside() {
 /// What all ranks have of `value` in place of `whole`: that itself, unless it
 /// is a share.
 static Value gatherShares(OpBuilder &builder, Location loc, Value value,
-                          Value whole, RankedTensorType share, StringRef name) {
+                          Value whole, StringRef axis, RankedTensorType share,
+                          StringRef name) {
   if (!share)
     return value;
-  return setScope(GatherSharesOp::create(builder, loc, whole.getType(), value,
-                                         whole, kDataAxis)
-                      .getOut(),
-                  name);
+  return setScope(
+      GatherSharesOp::create(builder, loc, whole.getType(), value, whole, axis)
+          .getOut(),
+      name);
 }
 
 /// Updates a parameter and its working copy, if it has one. Of a parameter that
@@ -558,9 +609,11 @@ void AddOptimizer::update(OpBuilder &builder, Location loc,
   Value moment1 = signature.addArgument(type, kMoment1Attr, name, shareOf);
   Value moment2 = signature.addArgument(type, kMoment2Attr, name, shareOf);
   Value value =
-      isOwn ? one.value : takeShare(builder, loc, one.value, one.share, name);
-  Value gradient = takeShare(builder, loc, one.gradient, one.share, name);
-  Value working = takeShare(builder, loc, copy, one.share, name);
+      isOwn ? one.value
+            : takeShare(builder, loc, one.value, one.axis, one.share, name);
+  Value gradient =
+      takeShare(builder, loc, one.gradient, one.axis, one.share, name);
+  Value working = takeShare(builder, loc, copy, one.axis, one.share, name);
   SmallVector<Type> types(3, type);
   if (copy)
     types.push_back(working.getType());
@@ -573,14 +626,14 @@ void AddOptimizer::update(OpBuilder &builder, Location loc,
                                                        : 0.0));
   setScope(adamw.getNewParameter(), name);
   signature.addResult(
-      gatherShares(builder, loc, adamw.getNewParameter(), one.value,
+      gatherShares(builder, loc, adamw.getNewParameter(), one.value, one.axis,
                    isOwn ? RankedTensorType() : one.share, name),
       kParameterAttr, name);
   signature.addResult(adamw.getNewMoment1(), kMoment1Attr, name);
   signature.addResult(adamw.getNewMoment2(), kMoment2Attr, name);
   if (copy)
     signature.addResult(gatherShares(builder, loc, adamw.getNewWorking(), copy,
-                                     one.share, name),
+                                     one.axis, one.share, name),
                         kWorkingAttr, name);
 }
 
@@ -640,7 +693,7 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
       signature.addArgument(scalar, kInputAttr, "bias_correction2");
 
   builder.setInsertionPoint(step.getBody().front().getTerminator());
-  if (step.getOps<UpdateOp>().empty())
+  if (!findPhase(step, StepPhase::Update))
     UpdateOp::create(builder, loc);
   Value loss = findLoss(step);
   SmallVector<Value> measured;

@@ -13,6 +13,8 @@
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interfaces/CostModel.h"
+#include "reprise/Interfaces/Facts.h"
+#include "reprise/Interfaces/Partitionable.h"
 #include <algorithm>
 
 namespace reprise::autodiff {
@@ -39,11 +41,11 @@ struct Head {
   Operation *backward = nullptr;
   /// What it reads and nothing else does, in order.
   SmallVector<Operation *> between;
-  LinearBackwardInputOp input;
-  LinearBackwardWeightOp weight;
-  ConstantOp dlosses;
-  Operation *dhit = nullptr; ///< of parts of the vocabulary: less `dlosses`
-  AccumulateOp accumulate;   ///< what `weight` is, or is the first term of
+  ProductGradient input, weight;
+  ConstantNumber dlosses;
+  Operation *dhit = nullptr;  ///< of parts of the vocabulary: less `dlosses`
+  RunningSum accumulate;      ///< what `weight` is a term of,
+  SmallVector<Value> earlier; ///< and the terms before it
 
   Value getLosses() const { return loss.back()->getResult(0); }
 };
@@ -57,24 +59,78 @@ struct ChunkHead : public autodiff::impl::ChunkHeadBase<ChunkHead> {
 };
 } // namespace
 
+/// Whether `op` is the sum of two values.
+static bool isAdd(Operation *op) {
+  auto own = dyn_cast_if_present<Partitionable>(op);
+  return own && own.addsOperands();
+}
+
+/// Whether `sum` is the running sum of a gradient, or that with terms that
+/// another head or a lookup has made.
+static bool isRunningSum(Value sum) {
+  return sum.hasOneUse() && (isa<BlockArgument>(sum) ||
+                             isa<RunningSum, RowChunks>(sum.getDefiningOp()));
+}
+
 /// What makes the sum of the gradients of a weight: `weight`, or a sum of which
-/// it is the first term. Null if something else reads it.
-static AccumulateOp getAccumulate(LinearBackwardWeightOp weight) {
-  Value term = weight.getDweight();
+/// it is a term. Null if something else reads it.
+static RunningSum getAccumulate(Operation *weight) {
+  Value term = weight->getResult(0);
   while (term.hasOneUse()) {
     Operation *user = *term.user_begin();
-    if (auto accumulate = dyn_cast<AccumulateOp>(user))
-      return accumulate.getTerm() == term &&
-                     isa<BlockArgument>(accumulate.getSum()) &&
-                     accumulate.getSum().hasOneUse()
+    if (auto accumulate = dyn_cast<RunningSum>(user))
+      return accumulate.getTerm() == term && isRunningSum(accumulate.getSum())
                  ? accumulate
-                 : AccumulateOp();
-    auto add = dyn_cast<AddOp>(user);
-    if (!add || add.getLhs() != term)
-      return {};
-    term = add.getOut();
+                 : RunningSum();
+    if (!isAdd(user))
+      return RunningSum();
+    term = user->getResult(0);
   }
-  return {};
+  return RunningSum();
+}
+
+/// The terms of the sum of all that come before `weight`, in order, if that
+/// order is the one that they are made in, up to `place`, and each is added by
+/// itself in the end: then the head may add the term of `weight` where it is
+/// made. The sum of all is `(first + second) + third`.
+static std::optional<SmallVector<Value>>
+getEarlierTerms(RunningSum accumulate, Value weight, Operation *place) {
+  SmallVector<Value> terms, open = {accumulate.getTerm()};
+  while (!open.empty()) {
+    Value term = open.pop_back_val();
+    if (term == weight)
+      return terms;
+    Operation *maker = term.getDefiningOp();
+    if (isAdd(maker)) {
+      llvm::append_range(open, llvm::reverse(maker->getOperands()));
+      continue;
+    }
+    if (!isa_and_present<LinearBackwardWeightOp, EmbeddingBackwardOp>(maker) ||
+        !term.hasOneUse() || !maker->isBeforeInBlock(place) ||
+        (!terms.empty() &&
+         maker->isBeforeInBlock(terms.back().getDefiningOp())))
+      return std::nullopt;
+    terms.push_back(term);
+  }
+  return std::nullopt;
+}
+
+/// Adds the terms before that of the weight one by one, each behind what makes
+/// it. Returns the sum so far; null without a weight.
+static Value takeEarlierTerms(const Head &head) {
+  RunningSum accumulate = head.accumulate;
+  for (Value term : head.earlier) {
+    Operation *add = *term.user_begin();
+    OpBuilder builder(accumulate);
+    builder.setInsertionPointAfter(term.getDefiningOp());
+    auto earlier = AccumulateOp::create(builder, accumulate.getLoc(),
+                                        accumulate.getSum(), term);
+    earlier->setDiscardableAttrs(accumulate->getDiscardableAttrDictionary());
+    accumulate.setSum(earlier);
+    add->getResult(0).replaceAllUsesWith(add->getOperand(1));
+    add->erase();
+  }
+  return accumulate ? accumulate.getSum() : Value();
 }
 
 /// Fills in what reads the gradient of the logits; whether that is all there
@@ -82,22 +138,24 @@ static AccumulateOp getAccumulate(LinearBackwardWeightOp weight) {
 static bool matchGradients(Head &head) {
   Value dlogits = head.backward->getResult(0);
   for (Operation *user : dlogits.getUsers()) {
-    if (auto input = dyn_cast<LinearBackwardInputOp>(user);
-        input && !head.input && input.getDout() == dlogits &&
-        input.getWeight() == head.linear.getWeight() &&
-        input.getLayout() == head.linear.getLayout())
-      head.input = input;
-    else if (auto weight = dyn_cast<LinearBackwardWeightOp>(user);
-             weight && !head.weight && weight.getDout() == dlogits &&
-             weight.getInput() == head.linear.getInput() &&
-             weight.getLayout() == head.linear.getLayout())
-      head.weight = weight;
-    else
+    auto gradient = dyn_cast<ProductGradient>(user);
+    if (!gradient || !gradient.isGradientOf(head.linear, dlogits))
       return false;
+    ProductGradient &known = gradient.isOfWeight() ? head.weight : head.input;
+    if (known)
+      return false;
+    known = gradient;
   }
-  if (head.weight)
-    head.accumulate = getAccumulate(head.weight);
-  return head.weight ? bool(head.accumulate) : bool(head.input);
+  if (!head.weight)
+    return bool(head.input);
+  head.accumulate = getAccumulate(head.weight);
+  auto earlier = head.accumulate
+                     ? getEarlierTerms(head.accumulate,
+                                       head.weight->getResult(0), head.backward)
+                     : std::nullopt;
+  if (earlier)
+    head.earlier = std::move(*earlier);
+  return earlier.has_value();
 }
 
 /// Fills in the gradient of `loss`, if it has one; whether that is as it should
@@ -108,12 +166,10 @@ static bool matchBackward(Head &head, CrossEntropyOp loss) {
       return false;
   if (!head.backward)
     return true;
-  auto backward = dyn_cast<CrossEntropyBackwardOp>(head.backward);
-  if (!backward || backward.getLogits() != loss.getLogits() ||
-      backward.getLse() != loss.getLse() ||
-      backward.getTargets() != loss.getTargets())
+  if (!cast<LogitsLoss>(loss.getOperation()).isGradient(head.backward))
     return false;
-  head.dlosses = backward.getDlosses().getDefiningOp<ConstantOp>();
+  auto backward = cast<CrossEntropyBackwardOp>(head.backward);
+  head.dlosses = backward.getDlosses().getDefiningOp<ConstantNumber>();
   return head.dlosses && matchGradients(head);
 }
 
@@ -136,12 +192,12 @@ static OpTy getReader(Value value, Operation *backward,
 }
 
 /// Whether `op` makes `constant` with the other sign.
-static bool isLess(Operation *op, ConstantOp constant) {
-  if (auto other = dyn_cast_if_present<ConstantOp>(op))
-    return other.getValue() == -constant.getValue();
+static bool isLess(Operation *op, ConstantNumber constant) {
+  if (auto other = dyn_cast_if_present<ConstantNumber>(op))
+    return other.getNumber().getValue() == -constant.getNumber().getValue();
   auto scale = dyn_cast_if_present<ScaleOp>(op);
   return scale && scale.getFactor().isExactlyValue(-1.0) &&
-         scale.getInput() == constant.getResult();
+         scale.getInput() == constant->getResult(0);
 }
 
 /// The same of a part of the vocabulary. What partitioning has made of the loss
@@ -172,26 +228,23 @@ static bool matchBackward(Head &head, CrossEntropyPartOp part) {
   if (!joined || !joined->hasOneUse() || !slice->hasOneUse() ||
       joined.getParts() != gather.getOut() ||
       joined.getLse() != join.getLse() ||
-      backward.getLogits() != part.getLogits() ||
-      backward.getLse() != part.getLse() ||
-      backward.getTargets() != part.getTargets())
+      !cast<LogitsLoss>(part.getOperation()).isGradient(backward))
     return false;
   head.between = {joined, slice};
-  head.dlosses = joined.getDlse().getDefiningOp<ConstantOp>();
+  head.dlosses = joined.getDlse().getDefiningOp<ConstantNumber>();
   head.dhit = backward.getDhit().getDefiningOp();
   return head.dlosses && isLess(head.dhit, head.dlosses) &&
          matchGradients(head);
 }
 
 /// The head that ends in `loss`, if nothing else reads its logits.
-template <typename LossOp>
-static std::optional<Head> matchHead(LossOp loss) {
+static std::optional<Head> matchHead(LogitsLoss loss) {
   Head head;
   head.loss = {loss};
   head.targets = loss.getTargets();
   head.classes = loss.getClassesAttr();
-  head.axis = loss->template getAttrOfType<StringAttr>("axis");
-  head.linear = loss.getLogits().template getDefiningOp<LinearOp>();
+  head.axis = loss->getAttrOfType<StringAttr>("axis");
+  head.linear = loss.getLogits().getDefiningOp<LinearOp>();
   if (!head.linear || head.linear.getBias())
     return std::nullopt;
   for (Operation *user : head.linear->getUsers())
@@ -200,7 +253,9 @@ static std::optional<Head> matchHead(LossOp loss) {
         return std::nullopt;
       head.backward = user;
     }
-  if (!matchBackward(head, loss))
+  auto part = dyn_cast<CrossEntropyPartOp>(loss.getOperation());
+  if (part ? !matchBackward(head, part)
+           : !matchBackward(head, cast<CrossEntropyOp>(loss.getOperation())))
     return std::nullopt;
   return head;
 }
@@ -225,19 +280,19 @@ static void moveReadersBehind(Operation *place, Value losses) {
 /// and adds to `dead` what made it.
 static void replaceSum(const Head &head, LinearCrossEntropyOp fused,
                        SmallVectorImpl<Operation *> &dead) {
-  LinearBackwardWeightOp weight = head.weight;
-  AccumulateOp accumulate = head.accumulate;
-  if (accumulate.getTerm() == weight.getDweight()) {
-    accumulate.replaceAllUsesWith(fused.getNewSum());
+  Value weight = head.weight->getResult(0);
+  RunningSum accumulate = head.accumulate;
+  if (accumulate.getTerm() == weight) {
+    accumulate->getResult(0).replaceAllUsesWith(fused.getNewSum());
     dead.push_back(accumulate);
   } else {
     // The other terms are added to what there is with this one.
-    auto add = cast<AddOp>(*weight.getDweight().user_begin());
-    add.replaceAllUsesWith(add.getRhs());
-    accumulate.getSumMutable().assign(fused.getNewSum());
+    Operation *add = *weight.user_begin();
+    add->getResult(0).replaceAllUsesWith(add->getOperand(1));
+    accumulate.setSum(fused.getNewSum());
     dead.push_back(add);
   }
-  dead.push_back(weight);
+  dead.push_back(head.weight);
 }
 
 void ChunkHead::fuse(const Head &head, int64_t chunkRows) {
@@ -246,9 +301,8 @@ void ChunkHead::fuse(const Head &head, int64_t chunkRows) {
   if (head.backward)
     moveReadersBehind(place, head.getLosses());
 
-  AccumulateOp accumulate = head.accumulate;
-  Value sum = head.weight ? accumulate.getSum() : Value();
-  ConstantOp dlosses = head.dlosses;
+  Value sum = takeEarlierTerms(head);
+  ConstantNumber dlosses = head.dlosses;
   SmallVector<Type> types = {head.getLosses().getType()};
   if (head.input)
     types.push_back(linear.getInput().getType());
@@ -266,7 +320,7 @@ void ChunkHead::fuse(const Head &head, int64_t chunkRows) {
   OpBuilder builder(place);
   auto fused = LinearCrossEntropyOp::create(
       builder, linear.getLoc(), types, linear.getInput(), linear.getWeight(),
-      head.targets, sum, dlosses ? dlosses.getValueAttr() : FloatAttr(),
+      head.targets, sum, dlosses ? dlosses.getNumber() : FloatAttr(),
       head.input ? builder.getUnitAttr() : UnitAttr(), linear.getLayoutAttr(),
       builder.getI64IntegerAttr(chunkRows), head.axis,
       getScope(head.loss.front()), head.classes);
@@ -275,8 +329,8 @@ void ChunkHead::fuse(const Head &head, int64_t chunkRows) {
   SmallVector<Operation *> dead;
   if (head.weight)
     replaceSum(head, fused, dead);
-  if (LinearBackwardInputOp input = head.input) {
-    input.getDinput().replaceAllUsesWith(fused.getInputGradient());
+  if (ProductGradient input = head.input) {
+    input->getResult(0).replaceAllUsesWith(fused.getInputGradient());
     dead.push_back(input);
   }
   if (head.backward)
@@ -301,10 +355,9 @@ FailureOr<int64_t> ChunkHead::getRows() {
       wanted = given.getInt();
   int64_t block = LinearCrossEntropyOp::getRowBlock(
       Float32Type::get(getOperation().getContext()));
-  for (Operation &op : getOperation().getOps())
-    if (isa<CrossEntropyOp, CrossEntropyPartOp>(op))
-      block = std::max(block, LinearCrossEntropyOp::getRowBlock(
-                                  getElementTypeOrSelf(op.getOperand(0))));
+  for (auto loss : getOperation().getOps<LogitsLoss>())
+    block = std::max(block, LinearCrossEntropyOp::getRowBlock(
+                                getElementTypeOrSelf(loss.getLogits())));
   if (wanted >= 0 && wanted % block != 0)
     return getOperation().emitError(
                "needs chunks of the head of a multiple of ")
@@ -328,17 +381,15 @@ void ChunkHead::runOnOperation() {
   if (*given == 0 || getOperation().isExternal() ||
       !getOperation().getBody().hasOneBlock())
     return;
-  auto chunk = [&](auto loss) {
+  // Gradients of the last one are made first.
+  SmallVector<LogitsLoss> losses(getOperation().getOps<LogitsLoss>());
+  for (LogitsLoss loss : llvm::reverse(losses)) {
     // Unless told, what the caches hold is left as it is.
     constexpr int64_t kFewBytes = 16 << 20;
-    auto logits = loss.getLogits().getType();
+    RankedTensorType logits = loss.getLogits().getType();
     if (*given < 0 && getTypeBytes(logits) < kFewBytes)
-      return;
+      continue;
     if (std::optional<Head> head = matchHead(loss))
       fuse(*head, *given < 0 ? getDefaultRows(logits) : *given);
-  };
-  auto losses = getOperation().getOps<CrossEntropyOp>();
-  auto parts = getOperation().getOps<CrossEntropyPartOp>();
-  llvm::for_each(SmallVector<CrossEntropyOp>(losses), chunk);
-  llvm::for_each(SmallVector<CrossEntropyPartOp>(parts), chunk);
+  }
 }

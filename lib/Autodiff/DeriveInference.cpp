@@ -11,6 +11,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interfaces/Facts.h"
 
 namespace reprise::autodiff {
 #define GEN_PASS_DEF_DERIVEINFERENCE
@@ -118,6 +119,12 @@ Copy::Copy(func::FuncOp forward, StringRef name, const Texts &texts)
   builder.setInsertionPointToEnd(body);
 }
 
+/// The operand that `op` passes on as it is, or null.
+static Value getPassedOn(Operation *op) {
+  auto form = dyn_cast<InferenceForm>(op);
+  return form ? form.getPassedOn() : Value();
+}
+
 void Copy::take(ArrayRef<Value> values) {
   DenseSet<Value> needed(values.begin(), values.end());
   Block &block = forward.getBody().front();
@@ -127,8 +134,8 @@ void Copy::take(ArrayRef<Value> values) {
                       [&](Value result) { return needed.contains(result); }))
       continue;
     ops.push_back(&op);
-    if (auto dropout = dyn_cast<DropoutOp>(op))
-      needed.insert(dropout.getInput());
+    if (Value passed = getPassedOn(&op))
+      needed.insert(passed);
     else
       needed.insert(op.operand_begin(), op.operand_end());
   }
@@ -151,21 +158,16 @@ void Copy::takeArgument(BlockArgument argument) {
 }
 
 void Copy::takeOp(Operation *op) {
-  if (auto dropout = dyn_cast<DropoutOp>(op)) {
-    mapping.map(dropout.getOut(), mapping.lookup(dropout.getInput()));
+  if (Value passed = getPassedOn(op)) {
+    mapping.map(op->getResult(0), mapping.lookup(passed));
     return;
   }
   Operation *copy = builder.clone(*op, mapping);
-  // One text has too few tokens for a capacity.
-  if (auto sort = dyn_cast<SortRowsOp>(copy);
-      sort && texts.contains(cast<SortRowsOp>(op).getOrder())) {
-    sort.getWeightsMutable().clear();
-    sort.removeCapacityAttr();
-  }
-  if (auto attention = dyn_cast<AttentionOp>(copy)) {
-    attention.setRate(APFloat(0.0f));
-    attention.removePartAttr();
-  }
+  if (auto rows = dyn_cast<TextRows>(op);
+      rows && texts.contains(rows.getTextResults().front()))
+    cast<TextRows>(copy).setOneText();
+  if (auto form = dyn_cast<InferenceForm>(copy))
+    form.setInference();
   for (OpResult result : op->getResults())
     if (texts.contains(result))
       copy->getResult(result.getResultNumber())
@@ -254,11 +256,12 @@ Texts DeriveInference::findTexts(func::FuncOp forward, LinearOp head) {
       break;
     if (llvm::none_of(op.getOperands(), isText))
       continue;
-    if (auto sort = dyn_cast<SortRowsOp>(op)) {
-      texts.values.insert_range(ValueRange{sort.getOrder(), sort.getInverse()});
-      int64_t ofOne = sort.getIds().getType().getNumElements() / count;
+    if (auto rows = dyn_cast<TextRows>(op)) {
+      SmallVector<Value> results = rows.getTextResults();
+      texts.values.insert_range(results);
+      int64_t ofOne = rows.getNumTextRows() / count;
       auto [known, isNew] = texts.lengthOfOne.try_emplace(
-          sort.getOrder().getType().getDimSize(0), ofOne);
+          cast<ShapedType>(results.front().getType()).getDimSize(0), ofOne);
       if (!isNew && known->second != ofOne)
         return Texts();
       continue;
@@ -285,8 +288,8 @@ void DeriveInference::deriveEvaluate(func::FuncOp forward) {
 /// The ranks that have columns of what `linear` makes.
 static int64_t countParts(func::FuncOp forward, LinearOp linear) {
   Value weight = linear.getWeight();
-  while (auto cast = weight.getDefiningOp<CastOp>())
-    weight = cast.getInput();
+  while (auto rounding = weight.getDefiningOp<Rounding>())
+    weight = rounding.getRounded();
   auto argument = dyn_cast<BlockArgument>(weight);
   auto layout = argument ? forward.getArgAttrOfType<LayoutAttr>(
                                argument.getArgNumber(), kLayoutAttr)

@@ -10,7 +10,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Phases.h"
+#include "reprise/Interfaces/Facts.h"
 #include "reprise/Support/Borders.h"
+#include "reprise/Support/Modules.h"
 
 namespace reprise::autodiff {
 #define GEN_PASS_DEF_DIFFERENTIATE
@@ -145,7 +148,8 @@ Value Differentiator::getCotangent(Operation *op, Value result) {
   Value cotangent = cotangents.lookup(result);
   // As a weight a value gets its gradient in f32, for the sake of the sum; only
   // a parameter, which a cast rounds, keeps it so.
-  if (!cotangent || cotangent.getType() == result.getType() || isa<CastOp>(op))
+  if (!cotangent || cotangent.getType() == result.getType() ||
+      isa<Rounding>(op))
     return cotangent;
   auto cast =
       CastOp::create(builder, op->getLoc(), result.getType(), cotangent);
@@ -215,7 +219,7 @@ LogicalResult Differentiator::check() {
     if (op.getNumRegions() != 0)
       return op.emitOpError("needs to be written out without regions, where "
                             "uses of parameters would go unseen");
-    if (isa<BackwardOp, UpdateOp>(op))
+    if (getPhaseBegun(&op))
       return op.emitOpError("needs to be in @step, but is in @forward");
   }
   return success();
@@ -232,8 +236,8 @@ StringAttr Differentiator::getMeasure(unsigned result) {
 }
 
 void Differentiator::setLossScope(Operation *op, StringRef name) {
-  op->setAttr(kScopeAttr,
-              ScopeAttr::get(builder.getContext(), -1, "loss", name));
+  op->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
+                                         getName(ModuleKind::Loss), name));
 }
 
 Value Differentiator::addUp(Value sum, Value term, FloatAttr weight,
@@ -303,9 +307,9 @@ LogicalResult Differentiator::run() {
       return failure();
   // They have said what they had to say.
   for (Operation *op : forward)
-    if (auto replicate = dyn_cast<ReplicateOp>(op)) {
-      replicate.replaceAllUsesWith(replicate.getInput());
-      replicate.erase();
+    if (auto mark = dyn_cast<GradientMark>(op)) {
+      op->getResult(0).replaceAllUsesWith(mark.getMarked());
+      op->erase();
     }
 
   for (unsigned index = 0; index < numArguments; ++index) {

@@ -10,7 +10,9 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Schedules.h"
+#include "reprise/Support/Modules.h"
 
 namespace reprise::autodiff {
 #define GEN_PASS_DEF_GROUPGRADIENTS
@@ -77,7 +79,8 @@ static void addWaiting(func::FuncOp step, ArrayRef<Sum> sums, int64_t groups) {
   UpdateOp::create(builder, step.getLoc());
   SmallVector<DictionaryAttr> attributes;
   step.getAllArgAttrs(attributes);
-  auto scope = ScopeAttr::get(builder.getContext(), -1, "optimizer", "groups");
+  auto scope = ScopeAttr::get(builder.getContext(), -1,
+                              getName(ModuleKind::Optimizer), "groups");
   for (const Sum &sum : sums)
     for (unsigned level = 0; level < getPartialLevels(groups); ++level) {
       Value partial = block.addArgument(sum.type, step.getLoc());
@@ -106,7 +109,8 @@ static void addPush(func::FuncOp step, ArrayRef<Sum> sums, unsigned level) {
                                    builder.getFunctionType({}, {}));
   Block &block = *push.addEntryBlock();
   builder.setInsertionPointToStart(&block);
-  auto scope = ScopeAttr::get(builder.getContext(), -1, "optimizer", "groups");
+  auto scope = ScopeAttr::get(builder.getContext(), -1,
+                              getName(ModuleKind::Optimizer), "groups");
   SmallVector<DictionaryAttr> arguments, attributes;
   SmallVector<Value> results;
   for (const Sum &sum : sums) {
@@ -143,7 +147,7 @@ void GroupGradients::runOnOperation() {
     return markAllAnalysesPreserved();
   if (!step.getBody().hasOneBlock() ||
       !isa<func::ReturnOp>(step.getBody().front().getTerminator()) ||
-      !step.getOps<UpdateOp>().empty()) {
+      findPhase(step, StepPhase::Update)) {
     step.emitError("needs one block that returns, without nn.update, for its "
                    "sums to be grouped");
     return signalPassFailure();

@@ -9,6 +9,8 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "reprise/Interfaces/CostModel.h"
 #include "reprise/Interfaces/Differentiable.h"
+#include "reprise/Interfaces/Facts.h"
+#include "reprise/Interfaces/Partitionable.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
 
@@ -37,3 +39,5 @@ int64_t reprise::getOperandAndResultBytes(Operation *op) {
 
 #include "reprise/Interfaces/CostModel.cpp.inc"
 #include "reprise/Interfaces/Differentiable.cpp.inc"
+#include "reprise/Interfaces/Facts.cpp.inc"
+#include "reprise/Interfaces/Partitionable.cpp.inc"

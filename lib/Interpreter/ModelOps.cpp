@@ -85,6 +85,33 @@ static void positionsBackward(const Frame &frame) {
           dout.values[row * width + c];
 }
 
+/// Calls `copy` with the number of an element of `all`, and with that of the
+/// same of `some`, whose positions are those of `all` from `first` on.
+static void copyPositions(ArrayRef<int64_t> all, ArrayRef<int64_t> some,
+                          int64_t first,
+                          function_ref<void(int64_t, int64_t)> copy) {
+  int64_t width = all.size() == 3 ? all[2] : 1;
+  for (int64_t b = 0; b < some[0]; ++b)
+    for (int64_t t = 0; t < some[1]; ++t)
+      for (int64_t c = 0; c < width; ++c)
+        copy((b * all[1] + first + t) * width + c,
+             (b * some[1] + t) * width + c);
+}
+
+static void cropPositions(CropPositionsOp op, const Frame &frame) {
+  copyPositions(frame.in(0).shape, frame.out().shape, op.getFrom(),
+                [&](int64_t whole, int64_t part) {
+                  frame.out().values[part] = frame.in(0).values[whole];
+                });
+}
+
+static void padPositions(PadPositionsOp op, const Frame &frame) {
+  copyPositions(frame.out().shape, frame.in(0).shape, op.getFrom(),
+                [&](int64_t whole, int64_t part) {
+                  frame.out().values[whole] = frame.in(0).values[part];
+                });
+}
+
 static LogicalResult takePosition(TakePositionOp op, const Frame &frame) {
   const Tensor &input = frame.in(0), &positions = frame.in(1);
   int64_t length = input.shape[1], width = input.cols();
@@ -289,11 +316,8 @@ static double geluDerivative(GeluForm form, double x) {
 
 static double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
-                                             const Frame &frame) {
-  auto value = [&](unsigned operand, int64_t e) {
-    return frame.in(operand).values[e];
-  };
+/// Rows of tables, and positions of texts.
+static FailureOr<bool> evaluateTableOp(Operation *op, const Frame &frame) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
       .Case([&](EmbeddingOp op) -> FailureOr<bool> {
         if (failed(embed(op, frame)))
@@ -307,11 +331,19 @@ FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
       })
       .Case([&](AddPositionsOp) { return addPositions(frame), true; })
       .Case([&](PositionsBackwardOp) { return positionsBackward(frame), true; })
+      .Case([&](CropPositionsOp op) { return cropPositions(op, frame), true; })
+      .Case([&](PadPositionsOp op) { return padPositions(op, frame), true; })
       .Case([&](TakePositionOp op) -> FailureOr<bool> {
         if (failed(takePosition(op, frame)))
           return failure();
         return true;
       })
+      .Default([](Operation *) { return false; });
+}
+
+/// Norms, and products with a weight.
+static FailureOr<bool> evaluateLayerOp(Operation *op, const Frame &frame) {
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
       .Case([&](LayerNormOp op) {
         return layerNorm(op.getEps().convertToFloat(), frame), true;
       })
@@ -334,6 +366,28 @@ FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
       .Case([&](LinearBackwardWeightOp op) {
         return linearBackwardWeight(op, frame), true;
       })
+      .Default([](Operation *) { return false; });
+}
+
+static void dropout(DropoutOp op, const Frame &frame) {
+  double rate = op.getRate().convertToFloat();
+  int64_t piece = frame.out().size();
+  if (PartAttr part = op.getPartAttr())
+    for (int64_t dim = 0; dim < part.getDim(); ++dim)
+      piece /= frame.out().shape[dim];
+  forEach(frame, [&](int64_t e) {
+    int64_t ofAll = (e / piece * frame.ranks + frame.rank) * piece + e % piece;
+    return frame.in(0).values[e] *
+           getDropoutFactor(frame.in(1), rate, op.getStream(), ofAll);
+  });
+}
+
+static FailureOr<bool> evaluateElementwiseOp(Operation *op,
+                                             const Frame &frame) {
+  auto value = [&](unsigned operand, int64_t e) {
+    return frame.in(operand).values[e];
+  };
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
       .Case([&](GeluOp op) {
         forEach(frame,
                 [&](int64_t e) { return gelu(op.getForm(), value(0, e)); });
@@ -369,23 +423,21 @@ FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
         forEach(frame, [&](int64_t e) { return value(0, e) * factor; });
         return true;
       })
-      .Case([&](DropoutOp op) {
-        double rate = op.getRate().convertToFloat();
-        int64_t piece = frame.out().size();
-        if (PartAttr part = op.getPartAttr())
-          for (int64_t dim = 0; dim < part.getDim(); ++dim)
-            piece /= frame.out().shape[dim];
-        forEach(frame, [&](int64_t e) {
-          int64_t ofAll =
-              (e / piece * frame.ranks + frame.rank) * piece + e % piece;
-          return value(0, e) *
-                 getDropoutFactor(frame.in(1), rate, op.getStream(), ofAll);
-        });
-        return true;
-      })
+      .Case([&](DropoutOp op) { return dropout(op, frame), true; })
       .Case([&](CastOp) {
         forEach(frame, [&](int64_t e) { return value(0, e); });
         return true;
       })
       .Default([](Operation *) { return false; });
+}
+
+FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
+                                             const Frame &frame) {
+  for (auto family :
+       {evaluateTableOp, evaluateLayerOp, evaluateElementwiseOp}) {
+    FailureOr<bool> isKnown = family(op, frame);
+    if (failed(isKnown) || *isKnown)
+      return isKnown;
+  }
+  return false;
 }

@@ -8,6 +8,7 @@
 
 #include "Semantics.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Support/Shares.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -257,7 +258,55 @@ static double normOfShares(ArrayRef<Frame> frames, unsigned gradients) {
   return std::sqrt(squares);
 }
 
+/// Of each rank's offsets, in their order, those of its experts.
+static void gatherOffsets(ArrayRef<Frame> frames) {
+  int64_t ranks = frames.size(), size = frames.front().in(0).size();
+  int64_t some = (size - 1) / ranks;
+  for (auto [self, frame] : llvm::enumerate(frames))
+    for (auto [other, from] : llvm::enumerate(frames)) {
+      const std::vector<double> &offsets = from.in(0).values;
+      for (int64_t e = 0; e < size; ++e)
+        frame.out(0).values[other * size + e] = offsets[e];
+      for (int64_t e = 0; e <= some; ++e)
+        frame.out(1).values[e] +=
+            offsets[self * some + e] - offsets[self * some];
+    }
+}
+
+/// Calls `visit(rank, row, other, place)` for each row of a rank's tokens and
+/// its place with its expert, on rank `other`.
+static void
+visitRows(ArrayRef<Frame> frames,
+          function_ref<void(int64_t, int64_t, int64_t, int64_t)> visit) {
+  const Tensor &all = frames.front().in(1);
+  int64_t ranks = frames.size(), experts = all.shape.back() - 1;
+  std::vector<int64_t> filled(ranks, 0);
+  for (int64_t e = 0; e < experts; ++e) {
+    int64_t other = e / (experts / ranks);
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const double *offsets = &all.values[rank * (experts + 1) + e];
+      for (int64_t row = offsets[0]; row < offsets[1]; ++row)
+        visit(rank, row, other, filled[other]++);
+    }
+  }
+}
+
+static void moveRows(ArrayRef<Frame> frames, bool areSent) {
+  visitRows(
+      frames, [&](int64_t rank, int64_t row, int64_t other, int64_t place) {
+        const Frame &from = frames[areSent ? rank : other];
+        const Frame &to = frames[areSent ? other : rank];
+        int64_t width = from.in(0).size() / from.in(0).shape[0];
+        std::copy_n(&from.in(0).values[(areSent ? row : place) * width], width,
+                    &to.out().values[(areSent ? place : row) * width]);
+      });
+}
+
 void interpreter::evaluateCollective(Operation *op, ArrayRef<Frame> frames) {
+  if (isa<GatherOffsetsOp>(op))
+    return gatherOffsets(frames);
+  if (isa<SendRowsOp, ReturnRowsOp>(op))
+    return moveRows(frames, isa<SendRowsOp>(op));
   if (auto head = dyn_cast<LinearCrossEntropyOp>(op))
     return evaluateHead(head, frames);
   for (auto [index, frame] : llvm::enumerate(frames)) {

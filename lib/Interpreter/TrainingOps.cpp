@@ -183,8 +183,8 @@ static void adamw(AdamWOp op, const Frame &frame) {
   }
 }
 
-FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
-                                                const Frame &frame) {
+/// Losses, and where their gradients begin.
+static FailureOr<bool> evaluateLoss(Operation *op, const Frame &frame) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
       .Case([&](CrossEntropyOp op) -> FailureOr<bool> {
         if (failed(checkTargets(op, frame.in(1),
@@ -207,6 +207,12 @@ FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
           frame.out().values[0] += x / double(frame.in(0).size());
         return true;
       })
+      .Case([&](TrainingTermOp op) {
+        frame.out().values[0] =
+            frame.in(0).values[0] +
+            op.getFactor().convertToFloat() * frame.in(1).values[0];
+        return true;
+      })
       .Case([&](BroadcastOp op) {
         double value = frame.in(0).values[0] * op.getFactor().convertToFloat();
         llvm::fill(frame.out().values, value);
@@ -216,6 +222,12 @@ FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
         llvm::fill(frame.out().values, op.getValue().convertToFloat());
         return true;
       })
+      .Default([](Operation *) { return false; });
+}
+
+/// Sums of gradients, and the optimizer.
+static FailureOr<bool> evaluateUpdate(Operation *op, const Frame &frame) {
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
       .Case([&](AccumulateOp) {
         for (int64_t e = 0; e < frame.out().size(); ++e)
           frame.out().values[e] = frame.in(0).values[e] + frame.in(1).values[e];
@@ -249,4 +261,10 @@ FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
       })
       .Case([&](AdamWOp op) { return adamw(op, frame), true; })
       .Default([](Operation *) { return false; });
+}
+
+FailureOr<bool> interpreter::evaluateTrainingOp(Operation *op,
+                                                const Frame &frame) {
+  FailureOr<bool> isLoss = evaluateLoss(op, frame);
+  return failed(isLoss) || *isLoss ? isLoss : evaluateUpdate(op, frame);
 }

@@ -14,11 +14,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelBody.h"
 #include "PrepareSchedule.h"
-#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/NN/Phases.h"
 
 using namespace mlir;
 using namespace reprise;
+using namespace reprise::kernels;
 using namespace reprise::nn;
 
 /// Whether what `op` makes is read, and not before `end`.
@@ -29,41 +31,44 @@ static bool isReadLate(Operation *op, Operation *end) {
 }
 
 /// The op that adds `sums` to a running sum, or null.
-static AccumulateOp getAccumulate(SumRowsOp sums) {
+static Operation *getRunningSum(Operation *sums) {
   if (!sums->hasOneUse())
-    return {};
-  auto accumulate = dyn_cast<AccumulateOp>(*sums->user_begin());
-  return accumulate && accumulate.getTerm() == sums.getOut() ? accumulate
-                                                             : AccumulateOp();
+    return nullptr;
+  auto running = dyn_cast<RunningSum>(*sums->user_begin());
+  return running && running.getTerm() == sums->getResult(0)
+             ? running.getOperation()
+             : nullptr;
 }
 
-DenseMap<Operation *, SumRowsOp>
+DenseMap<Operation *, Operation *>
 kernels::takeBiasGradients(func::FuncOp function) {
-  DenseMap<Operation *, SumRowsOp> taken;
+  DenseMap<Operation *, Operation *> taken;
   auto module = function->getParentOfType<ModuleOp>();
   if (!module || !module->hasAttr(rt::kGemmWorkspaceAttr) ||
       module->hasAttr(rt::kBiasKernelsAttr))
     return taken;
   Block &block = function.getBody().front();
   Operation *end = block.getTerminator();
-  for (auto update : block.getOps<UpdateOp>()) {
+  if (Operation *update = findPhase(function, StepPhase::Update))
     end = update;
-    break;
-  }
   DenseSet<Operation *> found;
-  for (auto weight : block.getOps<LinearBackwardWeightOp>())
-    for (Operation *user : weight.getDout().getUsers()) {
-      auto sums = dyn_cast<SumRowsOp>(user);
-      if (!sums || !weight->isBeforeInBlock(sums) || found.contains(sums))
+  for (auto product : block.getOps<ProductBody>()) {
+    Value rows = product.getSummedRows();
+    if (!rows)
+      continue;
+    for (Operation *sums : rows.getUsers()) {
+      if (!isa<BiasGradient>(sums) || !product->isBeforeInBlock(sums) ||
+          found.contains(sums))
         continue;
-      AccumulateOp accumulate = getAccumulate(sums);
-      if (!isReadLate(accumulate ? accumulate : sums.getOperation(), end))
+      Operation *running = getRunningSum(sums);
+      if (!isReadLate(running ? running : sums, end))
         continue;
-      if (accumulate)
-        accumulate->moveBefore(end);
+      if (running)
+        running->moveBefore(end);
       found.insert(sums);
-      taken[weight] = sums;
+      taken[product] = sums;
       break;
     }
+  }
   return taken;
 }

@@ -24,5 +24,8 @@ void kernels::registerKernelBodies(DialectRegistry &registry) {
     attachShardBodies(*context);
     attachExpertBodies(*context);
     attachLatentBodies(*context);
+    attachProductBodies(*context);
+    attachNormBodies(*context);
+    attachExchangeBodies(*context);
   });
 }

@@ -10,7 +10,12 @@
 #define REPRISE_KERNELS_KERNELBODY_H
 
 #include "LoopBuilder.h"
+#include "Products.h"
 #include "mlir/IR/OpDefinition.h"
+
+namespace reprise::kernels {
+class ScheduleBuilder;
+} // namespace reprise::kernels
 
 #include "reprise/Kernels/KernelBody.h.inc"
 
@@ -28,6 +33,9 @@ void attachHeadBodies(mlir::MLIRContext &context);
 void attachShardBodies(mlir::MLIRContext &context);
 void attachExpertBodies(mlir::MLIRContext &context);
 void attachLatentBodies(mlir::MLIRContext &context);
+void attachProductBodies(mlir::MLIRContext &context);
+void attachNormBodies(mlir::MLIRContext &context);
+void attachExchangeBodies(mlir::MLIRContext &context);
 
 } // namespace reprise::kernels
 

@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelTable.h"
+#include "KernelBody.h"
 #include "mlir/IR/IRMapping.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Interfaces/Facts.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -71,7 +73,7 @@ static std::string getName(ArrayRef<Operation *> ops) {
   SmallVector<StringRef> words;
   for (Operation *op : ops)
     if (StringRef word = op->getName().stripDialect();
-        (ops.size() == 1 || !isa<ConstantOp>(op)) &&
+        (ops.size() == 1 || !isa<ConstantNumber>(op)) &&
         (words.empty() || words.back() != word))
       words.push_back(word);
   constexpr size_t kMostWords = 4;
@@ -138,9 +140,9 @@ static Attribute getStructure(Builder &builder, const Group &group) {
 /// before that of the result is written, row by row.
 static bool readsBeforeWriting(ArrayRef<Operation *> ops) {
   return llvm::all_of(ops, [](Operation *op) {
+    auto body = dyn_cast<LoopBody>(op);
     return op->hasTrait<nn::Pointwise>() || op->hasTrait<nn::Rowwise>() ||
-           isa<CrossEntropyOp, CrossEntropyBackwardOp,
-               CrossEntropyPartBackwardOp>(op);
+           (body && body.readsBeforeWriting());
   });
 }
 

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Interfaces/Facts.h"
 #include "reprise/Kernels/Passes.h"
 
 namespace reprise::kernels {
@@ -46,10 +47,10 @@ struct ConvertNNToLinalg
 
 /// The op whose result `op` adds to a sum, if that can start from the sum.
 static Operation *getAccumulated(Operation *op) {
-  auto accumulate = dyn_cast<nn::AccumulateOp>(op);
-  if (!accumulate || !accumulate.getTerm().hasOneUse())
+  auto running = dyn_cast<RunningSum>(op);
+  if (!running || !running.getTerm().hasOneUse())
     return nullptr;
-  Operation *term = accumulate.getTerm().getDefiningOp();
+  Operation *term = running.getTerm().getDefiningOp();
   return isa_and_present<SumBody>(term) ? term : nullptr;
 }
 
@@ -62,7 +63,7 @@ static SmallVector<Operation *> getElementwiseRun(ArrayRef<Operation *> ops) {
   };
   for (Operation *op : ops) {
     bool isAlone = op->hasTrait<nn::OneOfMany>() ||
-                   (isa<nn::AccumulateOp>(op) &&
+                   (isa<RunningSum>(op) &&
                     llvm::none_of(op->getOperands(), [&](Value operand) {
                       return llvm::is_contained(run, operand.getDefiningOp());
                     }));
@@ -75,14 +76,10 @@ static SmallVector<Operation *> getElementwiseRun(ArrayRef<Operation *> ops) {
 }
 
 /// The gradient of the loss `op`, if it comes next.
-static nn::CrossEntropyBackwardOp getGradient(Operation *op,
-                                              ArrayRef<Operation *> rest) {
-  auto loss = dyn_cast<nn::CrossEntropyOp>(op);
-  auto backward =
-      rest.empty() ? nullptr : dyn_cast<nn::CrossEntropyBackwardOp>(rest[0]);
-  bool isOfLoss = loss && backward && backward.getLse() == loss.getLse() &&
-                  backward.getLogits() == loss.getLogits();
-  return isOfLoss ? backward : nullptr;
+static Operation *getGradient(GradientBeside op, ArrayRef<Operation *> rest) {
+  bool isNext = op && !rest.empty() &&
+                cast<LogitsLoss>(op.getOperation()).isGradient(rest.front());
+  return isNext ? rest.front() : nullptr;
 }
 
 static void replace(LoopBuilder &loops, Operation *op, ArrayRef<Value> values) {
@@ -93,13 +90,13 @@ static void replace(LoopBuilder &loops, Operation *op, ArrayRef<Value> values) {
 LogicalResult ConvertNNToLinalg::convertBody() {
   func::FuncOp kernel = getOperation();
   SmallVector<Operation *> ops, old;
-  DenseMap<Operation *, nn::AccumulateOp> accumulations;
+  DenseMap<Operation *, RunningSum> sums;
   for (Operation &op : kernel.getBody().getOps()) {
     if (!isa_and_present<nn::NNDialect>(op.getDialect()))
       continue;
     old.push_back(&op);
     if (Operation *term = getAccumulated(&op))
-      accumulations[term] = cast<nn::AccumulateOp>(op);
+      sums[term] = cast<RunningSum>(op);
     else
       ops.push_back(&op);
   }
@@ -115,24 +112,25 @@ LogicalResult ConvertNNToLinalg::convertBody() {
       convertElementwise(loops, run);
       continue;
     }
-    if (nn::CrossEntropyBackwardOp backward = getGradient(op, rest)) {
+    auto loss = dyn_cast<GradientBeside>(op);
+    if (Operation *backward = getGradient(loss, rest)) {
       rest = rest.drop_front();
       builder.setInsertionPointAfter(backward);
       LoopBuilder loops(builder, op->getLoc());
-      Values results =
-          convertLossAndGradient(loops, cast<nn::CrossEntropyOp>(op), backward);
-      replace(loops, op, ArrayRef(results).drop_back());
-      replace(loops, backward, ArrayRef(results).take_back());
+      Values results = loss.buildWithGradient(loops, backward);
+      replace(loops, op, ArrayRef(results).take_front(op->getNumResults()));
+      replace(loops, backward,
+              ArrayRef(results).drop_front(op->getNumResults()));
       continue;
     }
-    nn::AccumulateOp accumulate = accumulations.lookup(op);
-    Operation *replaced = accumulate ? accumulate.getOperation() : op;
+    RunningSum running = sums.lookup(op);
+    Operation *replaced = running ? running.getOperation() : op;
     builder.setInsertionPointAfter(replaced);
     LoopBuilder loops(builder, op->getLoc());
     Values results;
     if (auto sum = dyn_cast<SumBody>(op))
       results.push_back(
-          sum.buildSum(loops, accumulate ? accumulate.getSum() : Value()));
+          sum.buildSum(loops, running ? running.getSum() : Value()));
     else if (auto body = dyn_cast<LoopBody>(op))
       results = body.buildLoops(loops);
     else

@@ -19,12 +19,6 @@ namespace reprise::kernels {
 void convertElementwise(LoopBuilder &loops,
                         llvm::ArrayRef<mlir::Operation *> ops);
 
-/// Builds the loops of a loss and of its gradient, where one kernel has both:
-/// an exponential serves for either. Returns their results, flattened.
-LoopBuilder::Values convertLossAndGradient(LoopBuilder &loops,
-                                           nn::CrossEntropyOp loss,
-                                           nn::CrossEntropyBackwardOp backward);
-
 /// [B, T, H*D] with a copy of each of `value`'s heads, [B, T, G*D], for every
 /// one of the `heads / keyHeads` heads that share it, flattened, of `element`.
 mlir::Value buildRepeatedHeads(LoopBuilder &loops, mlir::Value value,

@@ -214,6 +214,10 @@ static Results build(LocBuilder &, SwiGLUBackwardOp, Scalars x) {
   return buildSwiGLUBackward(x[0], x[1], x[2]);
 }
 static Results build(LocBuilder &, AddOp, Scalars x) { return {x[0] + x[1]}; }
+static Results build(LocBuilder &, TrainingTermOp op, Scalars x) {
+  Scalar term = getDouble(op.getFactor()) * x[1];
+  return {x[0] + term};
+}
 static Results build(LocBuilder &, AccumulateOp, Scalars x) {
   return {x[0] + x[1]};
 }
@@ -300,7 +304,8 @@ static void attach(MLIRContext &context) {
 
 void kernels::attachElementBodies(MLIRContext &context) {
   attach<GeluOp, GeluBackwardOp, SwiGLUOp, SwiGLUBackwardOp, AddOp,
-         AccumulateOp, ScaleOp, CastOp, ConstantOp, BroadcastOp>(context);
+         TrainingTermOp, AccumulateOp, ScaleOp, CastOp, ConstantOp,
+         BroadcastOp>(context);
   DropoutOp::attachInterface<DropoutElement>(context);
   PushOp::attachInterface<PushElement>(context);
   AdamWOp::attachInterface<AdamWElement>(context);

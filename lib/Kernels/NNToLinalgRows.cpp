@@ -319,8 +319,9 @@ static Values convert(LoopBuilder &loops, CrossEntropyBackwardOp op) {
                             buildClassExponentials(loops, x, op.getClasses()))};
 }
 
-Values kernels::convertLossAndGradient(LoopBuilder &loops, CrossEntropyOp loss,
-                                       CrossEntropyBackwardOp backward) {
+/// An exponential serves for either.
+static Values convertWithGradient(LoopBuilder &loops, CrossEntropyOp loss,
+                                  CrossEntropyBackwardOp backward) {
   Value x = loops.asMatrix(loss.getLogits());
   Exponentials exponentials =
       buildClassExponentials(loops, x, loss.getClasses());
@@ -408,6 +409,63 @@ static Values convert(LoopBuilder &loops, AddPositionsOp op) {
                    });
 }
 
+/// The row of `all` positions of each text that row `row` of `some` of them is,
+/// from `first` on.
+static Value getRowOfAll(ImplicitLocOpBuilder &builder, Value row, int64_t all,
+                         int64_t some, int64_t first) {
+  Value length = arith::ConstantIndexOp::create(builder, some);
+  Value entry = arith::DivUIOp::create(builder, row, length);
+  Value position = arith::RemUIOp::create(builder, row, length);
+  Value begin = arith::MulIOp::create(
+      builder, entry, arith::ConstantIndexOp::create(builder, all));
+  Value offset = arith::AddIOp::create(
+      builder, position, arith::ConstantIndexOp::create(builder, first));
+  return arith::AddIOp::create(builder, begin, offset);
+}
+
+/// Rows are positions, of one column where they are ids.
+static Value asPositions(LoopBuilder &loops, Value value) {
+  return loops.asMatrix(
+      value, getShape(value).size() == 3 ? getShape(value).back() : 1);
+}
+
+static Values convert(LoopBuilder &loops, CropPositionsOp op) {
+  Value x = asPositions(loops, op.getInput());
+  ArrayRef<int64_t> all = getShape(op.getInput()), some = getShape(op.getOut());
+  return loops.map({some[0] * some[1], getShape(x)[1]}, {},
+                   getElementTypeOrSelf(op.getOut()),
+                   [&](ImplicitLocOpBuilder &builder, Scalars) -> Results {
+                     Value row = linalg::IndexOp::create(builder, 0);
+                     return {gather(builder, x,
+                                    getRowOfAll(builder, row, all[1], some[1],
+                                                op.getFrom()))};
+                   });
+}
+
+static Values convert(LoopBuilder &loops, PadPositionsOp op) {
+  Value x = loops.asMatrix(op.getInput());
+  ArrayRef<int64_t> some = getShape(op.getInput()), all = getShape(op.getOut());
+  auto pad = [&](ImplicitLocOpBuilder &builder, Scalars) -> Results {
+    auto number = [&](int64_t value) {
+      return arith::ConstantIndexOp::create(builder, value);
+    };
+    Value row = linalg::IndexOp::create(builder, 0);
+    Value entry = arith::DivUIOp::create(builder, row, number(all[1]));
+    Value position = arith::RemUIOp::create(builder, row, number(all[1]));
+    // Below zero is beyond the end, too.
+    Value own = arith::SubIOp::create(builder, position, number(op.getFrom()));
+    Value isThere = arith::CmpIOp::create(builder, arith::CmpIPredicate::ult,
+                                          own, number(some[1]));
+    Value safe = arith::SelectOp::create(builder, isThere, own, number(0));
+    Value begin = arith::MulIOp::create(builder, entry, number(some[1]));
+    Scalar element =
+        gather(builder, x, arith::AddIOp::create(builder, begin, safe));
+    return {element.where(isThere, element.number(0))};
+  };
+  return loops.map({all[0] * all[1], getShape(x)[1]}, {},
+                   getElementTypeOrSelf(op.getOut()), pad);
+}
+
 static Values convert(LoopBuilder &loops, TakePositionOp op) {
   ArrayRef<int64_t> shape = getShape(op.getInput());
   Value x = loops.asMatrix(op.getInput());
@@ -437,6 +495,24 @@ struct Loops : LoopBody::ExternalModel<Loops<OpTy>, OpTy> {
   }
 };
 
+/// What reads a row, for its sums, before it writes it.
+template <typename OpTy>
+struct LossLoops : LoopBody::ExternalModel<LossLoops<OpTy>, OpTy> {
+  Values buildLoops(Operation *op, LoopBuilder &loops) const {
+    return convert(loops, cast<OpTy>(op));
+  }
+  bool readsBeforeWriting(Operation *) const { return true; }
+};
+
+struct LossWithGradient
+    : GradientBeside::ExternalModel<LossWithGradient, CrossEntropyOp> {
+  Values buildWithGradient(Operation *op, LoopBuilder &loops,
+                           Operation *gradient) const {
+    return convertWithGradient(loops, cast<CrossEntropyOp>(op),
+                               cast<CrossEntropyBackwardOp>(gradient));
+  }
+};
+
 /// An op that has an equal in `rt`, which emitters write. Of some of the heads
 /// it has the rank's number as an id.
 template <typename OpTy, typename Target>
@@ -463,8 +539,12 @@ static void attach(MLIRContext &context) {
 
 void kernels::attachRowBodies(MLIRContext &context) {
   attach<LayerNormOp, LayerNormBackwardOp, RMSNormOp, RMSNormBackwardOp,
-         SoftmaxOp, SoftmaxBackwardOp, CrossEntropyOp, CrossEntropyBackwardOp,
-         MeanOp, ClipScaleOp, EmbeddingOp, AddPositionsOp, TakePositionOp>(
+         SoftmaxOp, SoftmaxBackwardOp, MeanOp, ClipScaleOp, EmbeddingOp,
+         AddPositionsOp, CropPositionsOp, PadPositionsOp, TakePositionOp>(
+      context);
+  CrossEntropyOp::attachInterface<LossLoops<CrossEntropyOp>, LossWithGradient>(
+      context);
+  CrossEntropyBackwardOp::attachInterface<LossLoops<CrossEntropyBackwardOp>>(
       context);
   AttentionOp::attachInterface<Fused<AttentionOp, rt::AttentionOp>>(context);
   AttentionBackwardOp::attachInterface<

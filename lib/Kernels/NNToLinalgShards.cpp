@@ -240,6 +240,10 @@ struct Loops : LoopBody::ExternalModel<Loops<OpTy>, OpTy> {
   Values buildLoops(Operation *op, LoopBuilder &loops) const {
     return convert(loops, cast<OpTy>(op));
   }
+  /// Of a gradient whose exponentials are of the elements that it replaces.
+  bool readsBeforeWriting(Operation *) const {
+    return std::is_same_v<OpTy, CrossEntropyPartBackwardOp>;
+  }
 };
 } // namespace
 

@@ -85,12 +85,14 @@ static Value convert(LoopBuilder &loops, EmbeddingPartBackwardOp op,
 }
 
 namespace {
+/// Sums of columns are written; rows are added to those of a table.
 template <typename OpTy, bool isOfColumns>
 struct Sum : SumBody::ExternalModel<Sum<OpTy, isOfColumns>, OpTy> {
   Value buildSum(Operation *op, LoopBuilder &loops, Value sum) const {
     return convert(loops, cast<OpTy>(op), sum);
   }
   bool sumsColumns(Operation *) const { return isOfColumns; }
+  bool canWrite(Operation *) const { return isOfColumns; }
 };
 } // namespace
 

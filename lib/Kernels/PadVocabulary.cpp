@@ -13,8 +13,8 @@
 #include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Interfaces/Facts.h"
 #include "reprise/Kernels/Passes.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace reprise::kernels {
 #define GEN_PASS_DEF_PADVOCABULARY
@@ -62,9 +62,7 @@ public:
   void pad(int64_t classes, int64_t padded);
 
 private:
-  void add(Value table) { found.insert({table, /*areColumns=*/false}); }
-  void addLogits(Value logits) { found.insert({logits, /*areColumns=*/true}); }
-  void addAlike(Operation *op, Value value, bool areColumns);
+  void add(Value value, bool areColumns) { found.insert({value, areColumns}); }
   bool follow(Operation *op, Value value, bool areColumns);
 
   func::FuncOp function;
@@ -80,72 +78,25 @@ private:
 };
 } // namespace
 
-/// What `op` computes element by element from `value`, or it from.
-void Padder::addAlike(Operation *op, Value value, bool areColumns) {
-  auto look = [&](Value other) {
-    if (getShape(other) == getShape(value))
-      found.insert({other, areColumns});
-  };
-  llvm::for_each(op->getOperands(), look);
-  llvm::for_each(op->getResults(), look);
-}
-
 bool Padder::follow(Operation *op, Value value, bool areColumns) {
-  return TypeSwitch<Operation *, bool>(op)
-      .Case<AdamWOp, AccumulateOp, AddOp, CastOp, ConstantOp, PushOp>(
-          [&](auto) { return addAlike(op, value, areColumns), true; })
-      .Case([&](remat::FenceOp fence) {
-        if (value == fence.getValue() || value == fence.getOut())
-          found.insert({fence.getValue(), areColumns}),
-              found.insert({fence.getOut(), areColumns});
-        return true;
-      })
-      .Case<GlobalNormOp, AllReduceOp, func::ReturnOp>(
-          [&](auto) { return true; })
-      .Case([&](EmbeddingOp embedding) {
-        return value == embedding.getTable() && !areColumns;
-      })
-      .Case([&](EmbeddingBackwardOp) { return !areColumns; })
-      .Case([&](LinearOp linear) {
-        addLogits(linear.getOut());
-        add(linear.getWeight());
-        return linear.getLayout() == WeightLayout::OutIn && !linear.getBias() &&
-               value != linear.getInput();
-      })
-      .Case([&](LinearBackwardInputOp linear) {
-        addLogits(linear.getDout());
-        add(linear.getWeight());
-        return linear.getLayout() == WeightLayout::OutIn &&
-               value != linear.getDinput();
-      })
-      .Case([&](LinearBackwardWeightOp linear) {
-        addLogits(linear.getDout());
-        add(linear.getDweight());
-        return linear.getLayout() == WeightLayout::OutIn &&
-               value != linear.getInput();
-      })
-      .Case([&](CrossEntropyOp) { return areColumns; })
-      .Case([&](CrossEntropyBackwardOp backward) {
-        addLogits(backward.getLogits());
-        addLogits(backward.getDlogits());
-        return areColumns;
-      })
-      .Case([&](LinearCrossEntropyOp head) {
-        add(head.getWeight());
-        if (head.getSum()) {
-          add(head.getSum());
-          add(head.getNewSum());
-        }
-        return head.getLayout() == WeightLayout::OutIn && !head.getAxis() &&
-               value != head.getInput() && value != head.getInputGradient();
-      })
-      .Default(false);
+  if (auto rows = dyn_cast<ClassRows>(op))
+    return rows.followClasses(value, areColumns, [&](Value other, bool column) {
+      add(other, column);
+    });
+  if (auto fence = dyn_cast<remat::FenceOp>(op)) {
+    if (value == fence.getValue() || value == fence.getOut()) {
+      add(fence.getValue(), areColumns);
+      add(fence.getOut(), areColumns);
+    }
+    return true;
+  }
+  return isa<func::ReturnOp>(op);
 }
 
 bool Padder::find(StringRef parameter, int64_t classes) {
   for (BlockArgument argument : function.getArguments())
     if (getParameterName(function, argument.getArgNumber()) == parameter)
-      add(argument);
+      add(argument, /*areColumns=*/false);
   for (unsigned next = 0; next < found.size(); ++next) {
     auto [value, areColumns] = found.begin()[next];
     ArrayRef<int64_t> shape = getShape(value);
@@ -167,10 +118,6 @@ bool Padder::find(StringRef parameter, int64_t classes) {
 
 void Padder::pad(int64_t classes, int64_t padded) {
   Builder builder(function.getContext());
-  auto setClasses = [&](auto op) {
-    if (!op.getClasses())
-      op.setClasses(classes);
-  };
   for (auto [value, areColumns] : found) {
     auto type = cast<RankedTensorType>(value.getType());
     SmallVector<int64_t> shape(type.getShape());
@@ -180,9 +127,8 @@ void Padder::pad(int64_t classes, int64_t padded) {
       function.setArgAttr(argument.getArgNumber(), kRowsAttr,
                           builder.getI64IntegerAttr(classes));
     for (Operation *user : value.getUsers())
-      TypeSwitch<Operation *>(user)
-          .Case<CrossEntropyOp, CrossEntropyBackwardOp, LinearCrossEntropyOp>(
-              setClasses);
+      if (auto rows = dyn_cast<ClassRows>(user))
+        rows.setNumClasses(classes);
   }
   Block &block = function.getBody().front();
   function.setType(builder.getFunctionType(
@@ -216,11 +162,9 @@ void PadVocabulary::runOnOperation() {
     return markAllAnalysesPreserved();
   SmallVector<Value> tables;
   for (Operation &op : step.getBody().front()) {
-    if (auto head = dyn_cast<LinearCrossEntropyOp>(op))
-      tables.push_back(head.getWeight());
-    if (auto loss = dyn_cast<CrossEntropyOp>(op))
-      if (auto linear = loss.getLogits().getDefiningOp<LinearOp>())
-        tables.push_back(linear.getWeight());
+    auto rows = dyn_cast<ClassRows>(op);
+    if (Value table = rows ? rows.getClassTable() : Value())
+      tables.push_back(table);
   }
   for (Value table : tables) {
     Location loc = table.getLoc();

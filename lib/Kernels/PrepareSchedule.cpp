@@ -8,9 +8,9 @@
 
 #include "PrepareSchedule.h"
 #include "NNToLinalg.h"
-#include "Products.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Interfaces/Partitionable.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -18,12 +18,8 @@ using namespace reprise::kernels;
 using namespace reprise::nn;
 
 bool kernels::canStartFromSum(Operation *op) {
-  if (!isProduct(op))
-    return isa<SumBody>(op);
-  // A bias would have to come after the sum, and so would sums of heads.
-  auto linear = dyn_cast<LinearOp>(op);
-  std::optional<SharedHeads> shared = getSharedHeads(op);
-  return !(linear && linear.getBias()) && !(shared && shared->areSummed);
+  auto product = dyn_cast<ProductBody>(op);
+  return product ? product.canStartFromSum() : isa<SumBody>(op);
 }
 
 static void dropFences(Block &block) {
@@ -35,11 +31,10 @@ static void dropFences(Block &block) {
 }
 
 /// A rank's own use of what all have is no work.
-static void dropReplicates(Block &block) {
-  for (auto replicate :
-       llvm::make_early_inc_range(block.getOps<ReplicateOp>())) {
-    replicate.replaceAllUsesWith(replicate.getInput());
-    replicate->erase();
+static void dropMarks(Block &block) {
+  for (auto mark : llvm::make_early_inc_range(block.getOps<GradientMark>())) {
+    mark->getResult(0).replaceAllUsesWith(mark.getMarked());
+    mark->erase();
   }
 }
 
@@ -48,7 +43,7 @@ static LogicalResult checkAxes(func::FuncOp function) {
   auto module = function->getParentOfType<ModuleOp>();
   auto mesh = module ? module->getAttrOfType<MeshAttr>(kMeshAttr) : MeshAttr();
   for (Operation &op : function.getBody().front()) {
-    bool meets = isCollective(&op) || isa<SendOp, ReceiveOp, StagesNormOp>(op);
+    bool meets = isCollective(&op) || isa<ScheduleBody>(op);
     StringAttr axis =
         meets ? op.getAttrOfType<StringAttr>("axis") : getCoordinateAxis(&op);
     if (axis && (!mesh || !llvm::is_contained(mesh.getNames(), axis)))
@@ -64,12 +59,10 @@ static LogicalResult checkAxes(func::FuncOp function) {
 static bool startsFromArgument(Value gradient) {
   while (!isa<BlockArgument>(gradient)) {
     auto result = cast<OpResult>(gradient);
-    if (auto accumulate = dyn_cast<AccumulateOp>(result.getOwner()))
-      gradient = accumulate.getSum();
-    else if (isa<AllReduceOp, ReduceSharesOp>(result.getOwner()))
-      gradient = result.getOwner()->getOperand(result.getResultNumber());
-    else
+    auto carrier = dyn_cast<SumCarrier>(result.getOwner());
+    if (!carrier)
       return false;
+    gradient = carrier.getSumBefore(result.getResultNumber());
   }
   return true;
 }
@@ -91,20 +84,20 @@ static LogicalResult returnGradients(func::FuncOp function) {
   SmallVector<DictionaryAttr> attributes;
   function.getAllResultAttrs(attributes);
   attributes.resize(results.size(), builder.getDictionaryAttr({}));
-  for (auto adamw : block.getOps<AdamWOp>()) {
-    auto argument = dyn_cast<BlockArgument>(getWhole(adamw.getParameter()));
+  for (auto update : block.getOps<ParameterUpdate>()) {
+    auto argument = dyn_cast<BlockArgument>(getWhole(update.getParameter()));
     auto parameter = argument ? function.getArgAttrOfType<ParameterAttr>(
                                     argument.getArgNumber(), kParameterAttr)
                               : ParameterAttr();
     if (!parameter)
-      return adamw.emitOpError("needs to update an argument with '")
-             << kParameterAttr << "', but got " << adamw.getParameter();
-    Value left = getWhole(adamw.getGradient());
+      return update->emitOpError("needs to update an argument with '")
+             << kParameterAttr << "', but got " << update.getParameter();
+    Value left = getWhole(update.getGradient());
     if (startsFromArgument(left)) {
-      builder.setInsertionPointAfter(adamw);
-      auto zero = ConstantOp::create(builder, adamw.getLoc(), left.getType(),
+      builder.setInsertionPointAfter(update);
+      auto zero = ConstantOp::create(builder, update.getLoc(), left.getType(),
                                      builder.getF32FloatAttr(0));
-      remat::keepId(adamw, zero);
+      remat::keepId(update, zero);
       left = zero;
     }
     auto [entry, isNew] =
@@ -124,20 +117,24 @@ static LogicalResult returnGradients(func::FuncOp function) {
   return success();
 }
 
-/// Where the term of `accumulate` is itself a sum, of terms that can each be
-/// made on top of the old sum, accumulates them one after the other.
-static void splitSum(AccumulateOp accumulate) {
-  SmallVector<AddOp> adds;
-  SmallVector<Value> terms, open = {accumulate.getTerm()};
+static bool isSum(Operation *op) {
+  auto own = dyn_cast<Partitionable>(op);
+  return own && own.addsOperands();
+}
+
+/// Where the term of `running` is itself a sum, of terms that can each be made
+/// on top of the old sum, accumulates them one after the other.
+static void splitSum(RunningSum running) {
+  SmallVector<Operation *> adds;
+  SmallVector<Value> terms, open = {running.getTerm()};
   while (!open.empty()) {
     Value value = open.pop_back_val();
     Operation *term = value.getDefiningOp();
     if (!term || !value.hasOneUse())
       return;
-    if (auto add = dyn_cast<AddOp>(term)) {
-      adds.push_back(add);
-      open.push_back(add.getRhs());
-      open.push_back(add.getLhs());
+    if (isSum(term)) {
+      adds.push_back(term);
+      llvm::append_range(open, llvm::reverse(term->getOperands()));
     } else if (canStartFromSum(term)) {
       terms.push_back(value);
     } else {
@@ -146,25 +143,25 @@ static void splitSum(AccumulateOp accumulate) {
   }
   if (adds.empty())
     return;
-  OpBuilder builder(accumulate);
-  Value sum = accumulate.getSum();
+  OpBuilder builder(running);
+  Value sum = running.getSum();
   for (Value term : terms) {
-    auto part = AccumulateOp::create(builder, accumulate.getLoc(), sum, term);
-    part->setDiscardableAttrs(accumulate->getDiscardableAttrDictionary());
+    auto part = AccumulateOp::create(builder, running.getLoc(), sum, term);
+    part->setDiscardableAttrs(running->getDiscardableAttrDictionary());
     sum = part;
   }
-  accumulate.replaceAllUsesWith(sum);
-  accumulate->erase();
-  for (AddOp add : adds)
+  running->getResult(0).replaceAllUsesWith(sum);
+  running->erase();
+  for (Operation *add : adds)
     add->erase();
 }
 
 /// Whether what `maker` makes can be written over old bytes: not if it adds
 /// rows to those of a table, is there already, or is put together from parts.
 static bool canWrite(Operation *maker) {
+  auto sum = dyn_cast<SumBody>(maker);
   return isa_and_present<NNDialect>(maker->getDialect()) &&
-         !isa<AccumulateOp, EmbeddingBackwardOp, EmbeddingPartBackwardOp,
-              PositionsBackwardOp>(maker);
+         !isa<RunningSum>(maker) && (!sum || sum.canWrite());
 }
 
 /// With one micro-batch the sum of a gradient starts from zero: its first term
@@ -175,30 +172,30 @@ static void startFromFirstTerms(func::FuncOp function) {
   if (count && count.getInt() != 1)
     return;
   DenseSet<Value> taken;
-  for (auto accumulate : llvm::make_early_inc_range(
-           function.getBody().front().getOps<AccumulateOp>())) {
-    auto argument = dyn_cast<BlockArgument>(accumulate.getSum());
-    Value term = accumulate.getTerm();
+  for (auto running : llvm::make_early_inc_range(
+           function.getBody().front().getOps<RunningSum>())) {
+    auto argument = dyn_cast<BlockArgument>(running.getSum());
+    Value term = running.getTerm();
     Operation *maker = term.getDefiningOp();
     if (!argument || !argument.hasOneUse() || !maker || !canWrite(maker) ||
         !function.getArgAttr(argument.getArgNumber(), kGradientAttr) ||
         !taken.insert(term).second)
       continue;
-    accumulate.replaceAllUsesWith(term);
-    accumulate->erase();
+    running->getResult(0).replaceAllUsesWith(term);
+    running->erase();
   }
 }
 
 Value kernels::getWhole(Value value) {
-  auto share = value.getDefiningOp<TakeShareOp>();
-  return share ? share.getInput() : value;
+  auto share = value.getDefiningOp<OwnShare>();
+  return share ? share.getWhole() : value;
 }
 
-ConstantOp kernels::getZeroBehind(AdamWOp adamw, Value sum) {
-  auto zero = dyn_cast_if_present<ConstantOp>(adamw->getNextNode());
-  bool isZero =
-      zero && zero.getValue().isPosZero() && zero.getType() == sum.getType();
-  return isZero ? zero : ConstantOp();
+Operation *kernels::getZeroBehind(ParameterUpdate update, Value sum) {
+  auto zero = dyn_cast_if_present<ConstantNumber>(update->getNextNode());
+  bool isZero = zero && zero.getNumber().getValue().isPosZero() &&
+                zero->getResult(0).getType() == sum.getType();
+  return isZero ? zero.getOperation() : nullptr;
 }
 
 LogicalResult kernels::prepareSchedule(func::FuncOp function) {
@@ -206,11 +203,10 @@ LogicalResult kernels::prepareSchedule(func::FuncOp function) {
   if (failed(checkAxes(function)))
     return failure();
   dropFences(block);
-  dropReplicates(block);
+  dropMarks(block);
   expandHeads(function);
-  for (auto accumulate :
-       llvm::make_early_inc_range(block.getOps<AccumulateOp>()))
-    splitSum(accumulate);
+  for (auto running : llvm::make_early_inc_range(block.getOps<RunningSum>()))
+    splitSum(running);
   startFromFirstTerms(function);
   return returnGradients(function);
 }

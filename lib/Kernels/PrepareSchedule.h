@@ -10,7 +10,7 @@
 #define REPRISE_KERNELS_PREPARESCHEDULE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interfaces/Facts.h"
 
 namespace reprise::kernels {
 
@@ -25,7 +25,7 @@ mlir::LogicalResult prepareSchedule(mlir::func::FuncOp function);
 mlir::Value getWhole(mlir::Value value);
 
 /// That zero, or null. `sum` is the gradient, or what that is a share of.
-nn::ConstantOp getZeroBehind(nn::AdamWOp adamw, mlir::Value sum);
+mlir::Operation *getZeroBehind(ParameterUpdate update, mlir::Value sum);
 
 /// The part of that for nn.linear_cross_entropy: it becomes the ops that it
 /// stands for, on views of its rows, one chunk after the other.
@@ -38,7 +38,7 @@ bool canStartFromSum(mlir::Operation *op);
 /// Gradients of biases that the gradients of weights, by which they are found,
 /// make beside them, where a library multiplies. What adds them to their sums,
 /// if anything does, is moved behind the backward pass.
-llvm::DenseMap<mlir::Operation *, nn::SumRowsOp>
+llvm::DenseMap<mlir::Operation *, mlir::Operation *>
 takeBiasGradients(mlir::func::FuncOp function);
 
 } // namespace reprise::kernels

@@ -13,8 +13,23 @@
 
 namespace reprise::kernels {
 
-/// Whether `op` is a matrix product that formProduct knows.
-bool isProduct(mlir::Operation *op);
+class ProductBody;
+
+/// A product of two matrices of a buffer each, as rt.gemm describes it.
+struct Product {
+  mlir::Value a, b, bias;
+  int64_t m, n, k;
+  int64_t lda, ldb, ldc;
+  bool transposeA = false, transposeB = false;
+  float alpha = 1;
+  llvm::SmallVector<int64_t, 2> batch, strideA, strideB, strideC;
+  mlir::Value offsets, order; ///< of rows that belong to groups
+  std::optional<rt::Gather> gather;
+  int64_t slots = 1;
+  /// Rows of heads whose type its own have, before heads are summed; null where
+  /// that is the type of the op's result.
+  mlir::Value rows;
+};
 
 /// Heads of keys that heads of queries share. An rt.gemm has as many of both:
 /// operand 1 of the op is to be repeated for each head of queries, or, if
@@ -24,16 +39,13 @@ struct SharedHeads {
   bool areSummed;
 };
 
-/// The heads that a product shares, or none.
-std::optional<SharedHeads> getSharedHeads(mlir::Operation *op);
-
 /// What the gradient of a weight makes on its way: the sum of the rows of the
 /// gradient that it reads, or the sums of the squares of what it writes.
 enum class Beside { Nothing, SumOfRows, Squares };
 
 /// Builds the product that `op` is; with `addend`, of its result's type, added
 /// to that; and with `beside`. It shares no heads.
-rt::GemmOp formProduct(mlir::OpBuilder &builder, mlir::Operation *op,
+rt::GemmOp formProduct(mlir::OpBuilder &builder, ProductBody op,
                        mlir::Value addend, Beside beside);
 
 } // namespace reprise::kernels

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Planner.h"
-#include "reprise/Dialect/RT/Places.h"
+#include "reprise/Dialect/RT/KnownOffsets.h"
+#include "reprise/Dialect/RT/RTWaitOp.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -92,13 +93,18 @@ void Planner::rewriteScheduled(OpBuilder &builder, rt::ScheduledOp op) {
   Value workspace;
   if (auto found = workspaceOf.find(op); found != workspaceOf.end()) {
     const Buffer &buffer = buffers[found->second];
-    auto type = MemRefType::get({buffer.bytes / 4}, builder.getF32Type());
+    // Another one that shares it may need more.
+    rt::ScheduledOp owner = op;
+    if (auto wait = dyn_cast<rt::WaitOp>(op.getOperation()))
+      owner = cast<rt::ScheduledOp>(wait.getMade().front().getDefiningOp());
+    auto type =
+        MemRefType::get({owner.getWorkspaceBytes() / 4}, builder.getF32Type());
     workspace = createBuffer(builder, op->getLoc(), type, buffer);
   }
   Operation *planned = op.createOnBuffers(
       builder, [&](Value value) { return view.lookup(value); }, workspace);
   planned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-  planned->removeDiscardableAttr(rt::kPlacesAttr);
+  planned->removeDiscardableAttr(rt::kKnownOffsetsAttr);
 }
 
 void Planner::rewrite() {

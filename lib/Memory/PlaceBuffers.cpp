@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Planner.h"
-#include "reprise/Dialect/RT/Places.h"
+#include "reprise/Dialect/RT/KnownOffsets.h"
 #include "reprise/Memory/WaitingInputs.h"
 #include "reprise/Solver/Packing.h"
 #include "llvm/Support/MathExtras.h"
@@ -40,22 +40,33 @@ static int64_t countLaunches(func::FuncOp function) {
 
 /// Places what changes from micro-batch to micro-batch, once for each that is
 /// on the device at a time, and again for the next ones. Returns their end.
+/// A stage has all micro-batches at a time, one behind another.
 int64_t Planner::placeBatches(int64_t begin) {
-  if (llvm::none_of(buffers, isPlacedInBatches) ||
-      getWaitingBytes(function, countLaunches(function), /*bytes=*/1) == 0)
-    return begin;
-  int64_t start = begin;
+  SmallVector<Buffer *> inputs;
   for (Buffer &buffer : buffers)
-    if (isPlacedInBatches(buffer)) {
-      buffer.offset = begin;
-      begin += llvm::alignTo(buffer.bytes, alignment);
-    }
+    if (isPlacedInBatches(buffer))
+      inputs.push_back(&buffer);
+  int64_t launches = countLaunches(function);
+  if (inputs.empty() || getWaitingBytes(function, launches, /*bytes=*/1) == 0)
+    return begin;
+  auto getNumber = [](const Buffer *buffer) {
+    return buffer->microBatch ? buffer->microBatch.getInt() : 0;
+  };
+  llvm::stable_sort(inputs, [&](const Buffer *a, const Buffer *b) {
+    return getNumber(a) < getNumber(b);
+  });
+  bool areAll = inputs.front()->microBatch != nullptr;
+  int64_t start = begin;
+  for (Buffer *buffer : inputs) {
+    buffer->offset = begin;
+    begin += llvm::alignTo(buffer->bytes, alignment);
+  }
   Buffer further;
   further.category = Category::InputsAndOutputs;
   further.role = StringAttr::get(function.getContext(), "batches");
   further.offset = begin;
-  further.bytes =
-      getWaitingBytes(function, countLaunches(function), begin - start);
+  further.bytes = areAll ? begin - start
+                         : getWaitingBytes(function, launches, begin - start);
   batches = buffers.size();
   buffers.push_back(further);
   return begin + further.bytes;
@@ -101,28 +112,28 @@ void Planner::placeFixed(Space space, ArenaSizes &sizes) {
 /// smaller by more of them, and a budget plans the memory of many programs.
 static constexpr int64_t kPackingWork = 200'000'000;
 
-/// Leaves `buffers`, which `problem` is of, where a like schedule has them, and
-/// places the others around them; nothing if they are in each other's way.
+/// Leaves the `buffers` of `problem` at their known offsets and packs the
+/// others around them; nothing if known ones are in each other's way.
 static std::optional<solver::PackingResult>
 packAsKnown(const solver::PackingProblem &problem, ArrayRef<Buffer *> buffers) {
   SmallVector<size_t> order;
   auto isKnown = [&](size_t item) {
-    return buffers[item]->known.value_or(rt::kNoPlace) != rt::kNoPlace;
+    return buffers[item]->known.value_or(rt::kNoOffset) != rt::kNoOffset;
   };
   llvm::append_range(order, llvm::seq<size_t>(0, buffers.size()));
   size_t numKnown = std::stable_partition(order.begin(), order.end(), isKnown) -
                     order.begin();
   solver::PackingProblem ordered;
   ordered.alignment = problem.alignment;
-  std::vector<int64_t> places;
+  std::vector<int64_t> known;
   for (size_t item : order) {
     ordered.items.push_back(problem.items[item]);
-    if (places.size() < numKnown)
-      places.push_back(*buffers[item]->known);
+    if (known.size() < numKnown)
+      known.push_back(*buffers[item]->known);
   }
-  if (places.empty())
+  if (known.empty())
     return std::nullopt;
-  solver::PackingResult found = solver::packBeside(ordered, places);
+  solver::PackingResult found = solver::packBeside(ordered, known);
   if (solver::verify(ordered, found.solution))
     return std::nullopt;
   std::vector<int64_t> offsets(order.size());
@@ -133,8 +144,8 @@ packAsKnown(const solver::PackingProblem &problem, ArrayRef<Buffer *> buffers) {
 }
 
 /// Packs forward in time, and backward if that leaves waste: what is hard to
-/// place in one order may be easy in the other. What is not above the places
-/// that are known is good enough.
+/// place in one order may be easy in the other. A top that is not above the
+/// known offsets is good enough.
 static solver::PackingResult packBothWays(const solver::PackingProblem &problem,
                                           ArrayRef<Buffer *> buffers) {
   solver::PackingOptions effort;
@@ -227,4 +238,21 @@ LogicalResult Planner::place() {
       return failure();
   }
   return success();
+}
+
+SmallVector<int64_t> Planner::getLive(Space space) const {
+  SmallVector<int64_t> live(end + 2);
+  for (const Buffer &buffer : buffers) {
+    bool isWithin =
+        buffer.isWritten || buffer.category == Category::Activations;
+    if (buffer.space != space || !isWithin)
+      continue;
+    int64_t bytes = llvm::alignTo(buffer.bytes, alignment);
+    live[buffer.firstUse] += bytes;
+    live[buffer.isWritten ? end + 1 : buffer.lastUse + 1] -= bytes;
+  }
+  for (int64_t position = 0; position <= end; ++position)
+    live[position + 1] += live[position];
+  live.pop_back();
+  return live;
 }

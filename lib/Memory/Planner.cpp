@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Planner.h"
+#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
-#include "reprise/Dialect/RT/Places.h"
+#include "reprise/Dialect/RT/KnownOffsets.h"
+#include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Memory/WrittenGradients.h"
 
 using namespace mlir;
@@ -45,7 +47,7 @@ static Cut getCut(func::FuncOp step, unsigned index) {
       cast<ShapedType>(step.getArgumentTypes()[index]).getShape();
   if (DenseI64ArrayAttr whole = getShareOf(step, index))
     shape = whole;
-  for (StringRef axis : nn::kAxes) {
+  for (StringRef axis : nn::kMeshAxes) {
     int64_t dim = layout.getShardDim(axis);
     int64_t ranks = nn::getAxisSize(step->getParentOp(), axis);
     if (dim < 0 || ranks == 1)
@@ -81,7 +83,9 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index,
   auto given = step.getArgAttrOfType<IntegerAttr>(index, nn::kRowsAttr);
   int64_t rows = given ? given.getInt() : 0;
   DenseI64ArrayAttr shareOf = getShareOf(step, index);
-  StringRef share = shareOf ? StringRef(nn::kDataAxis) : "";
+  auto getShareAxis = [&](StringRef name) -> StringRef {
+    return shareOf ? nn::getSamplesAxis(cuts.lookup(name).axis) : StringRef();
+  };
   if (auto parameter =
           step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr)) {
     Cut cut = cuts.lookup(parameter.getName());
@@ -89,7 +93,8 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index,
         context, rt::StateKind::Parameter, parameter.getName(),
         rt::StateInit(int(parameter.getInit())), parameter.getStd(),
         parameter.getHub(), parameter.getPart(), parameter.getParts(), rows,
-        cut.axis, cut.dim, cut.extent, share, shareOf, /*level=*/0);
+        cut.axis, cut.dim, cut.extent, getShareAxis(parameter.getName()),
+        shareOf, /*level=*/0);
   }
   if (auto partial =
           step.getArgAttrOfType<nn::PartialAttr>(index, nn::kPartialAttr))
@@ -106,7 +111,8 @@ static rt::StateAttr getState(func::FuncOp step, unsigned index,
       return rt::StateAttr::get(context, kind, name.getValue(),
                                 rt::StateInit::Zeros, FloatAttr(), /*hub=*/"",
                                 /*part=*/0, /*parts=*/1, rows, cut.axis,
-                                cut.dim, cut.extent, share, shareOf,
+                                cut.dim, cut.extent,
+                                getShareAxis(name.getValue()), shareOf,
                                 /*level=*/0);
     }
   return {};
@@ -290,9 +296,9 @@ LogicalResult Planner::overwrite(rt::ScheduledOp op, rt::Sharing sharing,
 /// `buffer`.
 static bool isKnownApart(rt::ScheduledOp op, int64_t number,
                          const Buffer &buffer) {
-  auto places = op->getAttrOfType<DenseI64ArrayAttr>(rt::kPlacesAttr);
-  return places && buffer.known && *buffer.known != places[number] &&
-         *buffer.known != rt::kNoPlace && places[number] != rt::kNoPlace;
+  auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(rt::kKnownOffsetsAttr);
+  return offsets && buffer.known && *buffer.known != offsets[number] &&
+         *buffer.known != rt::kNoOffset && offsets[number] != rt::kNoOffset;
 }
 
 /// Lets a result have the bytes of an operand that is needed no more.
@@ -332,34 +338,71 @@ LogicalResult Planner::assignSharing(rt::ScheduledOp op, int64_t position) {
   return success();
 }
 
-/// Of a buffer whose values are in two places elsewhere no place is known.
-void Planner::readPlaces(rt::ScheduledOp op) {
-  auto places = op->getAttrOfType<DenseI64ArrayAttr>(rt::kPlacesAttr);
-  if (!places)
+/// The offset of a buffer is not known if its values have two elsewhere.
+void Planner::readKnownOffsets(rt::ScheduledOp op) {
+  auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(rt::kKnownOffsetsAttr);
+  if (!offsets)
     return;
-  auto read = [&](int64_t buffer, int64_t place) {
+  auto read = [&](int64_t buffer, int64_t offset) {
     std::optional<int64_t> &known = buffers[buffer].known;
-    known = known.value_or(place) == place ? place : rt::kNoPlace;
+    known = known.value_or(offset) == offset ? offset : rt::kNoOffset;
   };
-  for (auto [result, place] : llvm::zip(op->getResults(), places.asArrayRef()))
-    read(bufferOf.lookup(result), place);
+  for (auto [result, offset] :
+       llvm::zip(op->getResults(), offsets.asArrayRef()))
+    read(bufferOf.lookup(result), offset);
   if (auto workspace = workspaceOf.find(op); workspace != workspaceOf.end())
-    read(workspace->second, places.asArrayRef().back());
+    read(workspace->second, offsets.asArrayRef().back());
+}
+
+/// What is begun keeps its workspace up to its wait. It runs one after another,
+/// so what is under way at one time has one workspace, for the largest.
+LogicalResult Planner::assignWorkspace(rt::ScheduledOp op, int64_t position) {
+  if (auto wait = dyn_cast<rt::WaitOp>(op.getOperation())) {
+    auto found = underWay.find(wait.getNumber());
+    if (found == underWay.end() ||
+        !llvm::equal(wait.getMade(), found->second->getResults()))
+      return wait.emitOpError("needs all that is made by what is begun with "
+                              "number ")
+             << wait.getNumber() << " before it";
+    if (auto workspace = workspaceOf.find(found->second);
+        workspace != workspaceOf.end()) {
+      workspaceOf[op] = workspace->second;
+      buffers[workspace->second].lastUse = position;
+    }
+    underWay.erase(found);
+    return success();
+  }
+  int64_t shared = -1;
+  if (std::optional<int64_t> number = rt::getBegun(op)) {
+    for (auto [other, begun] : underWay)
+      if (auto workspace = workspaceOf.find(begun);
+          workspace != workspaceOf.end())
+        shared = workspace->second;
+    if (!underWay.try_emplace(*number, op).second)
+      return op->emitOpError("needs a number of its own, but ")
+             << *number << " is under way";
+  }
+  int64_t bytes = op.getWorkspaceBytes();
+  if (bytes == 0)
+    return success();
+  auto type = MemRefType::get({bytes / 4}, Float32Type::get(op.getContext()));
+  if (shared < 0)
+    shared = addBuffer(Category::Activations, type, position);
+  buffers[shared].bytes = std::max(buffers[shared].bytes, bytes);
+  workspaceOf[op] = shared;
+  return success();
 }
 
 LogicalResult Planner::assignResults(Operation *op, int64_t position) {
   if (auto scheduled = dyn_cast<rt::ScheduledOp>(op)) {
     if (failed(assignSharing(scheduled, position)))
       return failure();
-    if (int64_t bytes = scheduled.getWorkspaceBytes()) {
-      auto type =
-          MemRefType::get({bytes / 4}, Float32Type::get(op->getContext()));
-      workspaceOf[op] = addBuffer(Category::Activations, type, position);
-    }
+    if (failed(assignWorkspace(scheduled, position)))
+      return failure();
   } else if (auto view = dyn_cast<rt::ViewOp>(op)) {
     assignView(view);
   } else if (!isa<rt::JoinOp, rt::UpdateOp, func::ReturnOp>(op)) {
-    return op->emitOpError("needs to be a launch, a product or a collective "
+    return op->emitOpError("needs to be a launch, a GEMM or a collective "
                            "by now");
   }
   for (Value operand : op->getOperands()) {
@@ -374,7 +417,7 @@ LogicalResult Planner::assignResults(Operation *op, int64_t position) {
     buffer.lastUse = std::max(buffer.lastUse, position);
   }
   if (auto scheduled = dyn_cast<rt::ScheduledOp>(op))
-    readPlaces(scheduled);
+    readKnownOffsets(scheduled);
   return success();
 }
 
@@ -419,7 +462,7 @@ LogicalResult Planner::assignJoins() {
       Operation *maker = part.getDefiningOp();
       if (!isa_and_present<rt::ScheduledOp>(maker) ||
           !joinOf.try_emplace(part, join).second)
-        return join.emitOpError("needs parts that a launch or a product makes "
+        return join.emitOpError("needs parts that a launch or a GEMM makes "
                                 "for it alone, but got ")
                << part;
       first = std::min(first, positions.lookup(maker));
@@ -511,7 +554,7 @@ LogicalResult Planner::checkReturn() {
   return success();
 }
 
-LogicalResult Planner::plan() {
+LogicalResult Planner::assign() {
   findUses();
   end = std::distance(block.begin(), block.end()) - 1;
   if (failed(checkSizes()) || failed(assignArguments()) ||
@@ -521,5 +564,12 @@ LogicalResult Planner::plan() {
   for (auto [position, op] : llvm::enumerate(block))
     if (failed(assignResults(&op, position)))
       return failure();
-  return failure(failed(checkReturn()) || failed(place()));
+  if (underWay.empty())
+    return checkReturn();
+  return underWay.begin()->second->emitOpError("needs a wait for what it "
+                                               "begins");
+}
+
+LogicalResult Planner::plan() {
+  return failure(failed(assign()) || failed(place()));
 }

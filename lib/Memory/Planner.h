@@ -33,8 +33,8 @@ struct Buffer {
   /// the first to the end.
   int64_t firstUse = 0, lastUse = 0;
   int64_t offset = 0;
-  /// From where activations begin, where a like schedule has it; if it has it
-  /// in several places, none is known.
+  /// Its offset in a like schedule, from the beginning of activations:
+  /// `kNoOffset` if it has several there.
   std::optional<int64_t> known;
   /// What the buffer is outside the schedule, if it is that.
   rt::StateAttr state;
@@ -79,6 +79,11 @@ public:
 
   /// Decides; of several schedules the step comes first.
   llvm::LogicalResult plan();
+  /// Decides who shares bytes, and no place.
+  llvm::LogicalResult assign();
+  /// At each position of the block, the bytes of `space` that live within the
+  /// step; after `assign`.
+  llvm::SmallVector<int64_t> getLive(Space space) const;
   /// Writes the decisions into the function.
   void rewrite();
 
@@ -94,7 +99,8 @@ private:
   llvm::FailureOr<Buffer> getArgumentBuffer(mlir::BlockArgument argument);
   llvm::FailureOr<Buffer> getSharedBuffer(mlir::BlockArgument argument);
   llvm::LogicalResult assignResults(mlir::Operation *op, int64_t position);
-  void readPlaces(rt::ScheduledOp op);
+  llvm::LogicalResult assignWorkspace(rt::ScheduledOp op, int64_t position);
+  void readKnownOffsets(rt::ScheduledOp op);
   llvm::LogicalResult assignSharing(rt::ScheduledOp op, int64_t position);
   llvm::LogicalResult checkSharing(rt::ScheduledOp op,
                                    llvm::ArrayRef<rt::Sharing> sharing);
@@ -140,6 +146,8 @@ private:
   /// By the attributes of an argument: what shares it has the same.
   llvm::DenseMap<mlir::Attribute, int64_t> bufferOfRole;
   llvm::DenseMap<mlir::Operation *, int64_t> workspaceOf;
+  /// What is begun and not waited for yet, by its number.
+  std::map<int64_t, mlir::Operation *> underWay;
   /// The argument in whose bytes a gradient starts from nothing.
   llvm::DenseMap<mlir::Value, mlir::BlockArgument> argumentOf;
   /// Places for further micro-batches' inputs; -1: none.

@@ -6,14 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "InFlight.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Interfaces/CostModel.h"
 #include "reprise/Memory/Passes.h"
+#include "llvm/ADT/MapVector.h"
 #include <deque>
 #include <map>
 
@@ -24,28 +27,10 @@ namespace reprise::memory {
 
 using namespace mlir;
 using namespace reprise;
+using memory::getRange;
+using memory::Range;
 
 namespace {
-/// The bytes from `begin` up to `end` of the arena of `space`.
-struct Range {
-  rt::Space space;
-  int64_t begin, end;
-
-  bool operator==(Range other) const {
-    return space == other.space && begin == other.begin && end == other.end;
-  }
-  bool overlaps(Range other) const {
-    return space == other.space && begin < other.end && other.begin < end;
-  }
-};
-
-Diagnostic &operator<<(Diagnostic &diagnostic, Range range) {
-  diagnostic << "[" << range.begin << ", " << range.end << ")";
-  if (range.space != rt::Space::Device)
-    diagnostic << " of the " << rt::stringifySpace(range.space);
-  return diagnostic;
-}
-
 /// Which rt.buffer each byte of the arenas was last written through, or through
 /// a part of which. Pieces are disjoint; their number stays that of the live
 /// buffers.
@@ -155,6 +140,11 @@ private:
   LogicalResult verifyMade(Operation *op, rt::BufferOp gradient, Range range);
   LogicalResult verifyGradients();
   LogicalResult verifyPartials();
+  LogicalResult verifyTerm(Operation *op, const Access &access,
+                           rt::BufferOp sum);
+  void noteReaders(Operation *op, const Access &access);
+  LogicalResult verifyTerms();
+  bool isSumOfBatches(rt::StateAttr state) const;
   LogicalResult verifyPushed();
   bool mayChange(rt::BufferOp settled) const;
 
@@ -169,6 +159,13 @@ private:
   ByteMap bytes;
   /// States whose old values were read, and those written below rt.update.
   DenseSet<rt::BufferOp> readStates, updatedStates;
+  memory::InFlight inFlight;
+  /// What was added to a sum, by the values it was made of; its first reader.
+  struct Sum {
+    SmallVector<SmallVector<Operation *>> terms;
+    Operation *reader = nullptr;
+  };
+  llvm::MapVector<Operation *, Sum> sums;
   /// Whether the schedule has passed rt.update.
   bool isUpdate = false;
 };
@@ -178,12 +175,6 @@ struct VerifyPlan : public memory::impl::VerifyPlanBase<VerifyPlan> {
   FailureOr<SmallVector<func::FuncOp>> findSchedules();
 };
 } // namespace
-
-static Range getRange(rt::BufferOp buffer) {
-  rt::PlaceAttr place = buffer.getPlace();
-  int64_t begin = place.getOffset();
-  return {place.getSpace(), begin, begin + getTypeBytes(buffer.getType())};
-}
 
 static rt::StateAttr getState(rt::BufferOp buffer) {
   return buffer->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
@@ -401,13 +392,8 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
   auto launch = dyn_cast<rt::LaunchOp>(op);
   auto gemm = dyn_cast<rt::GemmOp>(op);
   auto collective = dyn_cast<rt::CollectiveOp>(op);
-  auto send = dyn_cast<rt::SendOp>(op);
-  auto receive = dyn_cast<rt::ReceiveOp>(op);
-  if (send) {
-    add(access.reads, send.getValue());
-  } else if (receive && receive.getOutput()) {
-    add(access.writes, receive.getOutput());
-  } else if (launch) {
+  auto other = dyn_cast<rt::ScheduledOp>(op);
+  if (launch) {
     for (Value input : launch.getInputs())
       add(access.reads, input);
     for (Value output : launch.getOutputs())
@@ -428,12 +414,16 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
       add(access.writes, output);
     if (collective.getWorkspace())
       add(access.writes, collective.getWorkspace());
+  } else if (other) {
+    for (Value input : other.getReads())
+      add(access.reads, input);
+    for (Value output : other.getWrites())
+      add(access.writes, output);
   }
-  if ((!launch && !gemm && !collective && !send && !receive) ||
-      op->getNumResults() != 0 ||
+  if (!other || op->getNumResults() != 0 ||
       llvm::is_contained(access.reads, rt::BufferOp()) ||
       llvm::is_contained(access.writes, rt::BufferOp()))
-    return op->emitOpError("needs to be a launch, a product, a collective or a "
+    return op->emitOpError("needs to be a launch, a GEMM, a collective or a "
                            "transfer on rt.buffers by now");
 
   access.inPlace.resize(access.reads.size(), -1);
@@ -441,6 +431,9 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
   if (collective)
     for (unsigned index = 0; index < access.reads.size(); ++index)
       access.inPlace[index] = collective.getMadeInPlaceOf(index);
+  if (auto wait = dyn_cast<rt::WaitOp>(op))
+    for (unsigned index = 0; index < wait.getMade().size(); ++index)
+      access.inPlace[index] = index;
   if (!launch)
     return access;
   auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
@@ -563,6 +556,88 @@ static bool isSummed(rt::StateAttr state) {
          state.getKind() == rt::StateKind::Measure;
 }
 
+static bool isOfStage(func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  return module && module->hasAttr(nn::kStageAttr);
+}
+
+/// Whether micro-batches may change a state: add to it, or on a stage, whose
+/// step has all of them, put what was added aside there.
+bool Verifier::isSumOfBatches(rt::StateAttr state) const {
+  return isSummed(state) ||
+         (state.getKind() == rt::StateKind::Partial && isOfStage(function));
+}
+
+/// A micro-batch adds nothing twice, and nothing behind who reads the sum.
+LogicalResult Verifier::verifyTerm(Operation *op, const Access &access,
+                                   rt::BufferOp sum) {
+  SmallVector<Operation *> term;
+  bool isUpdated = false;
+  auto isSettled = [&](rt::BufferOp read) {
+    return llvm::any_of(settled.getWriters(getRange(read)),
+                        [](rt::BufferOp there) { return bool(there); });
+  };
+  for (rt::BufferOp read : access.reads)
+    if (!isSettled(read))
+      term.push_back(read.getRoot());
+  for (rt::BufferOp other : access.writes)
+    for (rt::BufferOp state : settled.getWriters(getRange(other)))
+      if (state && getState(state))
+        isUpdated |= !isSumOfBatches(getState(state));
+  // What puts a sum aside, or makes it zero, reads no more than sums.
+  if (isUpdated || (term.empty() && !isa<rt::CollectiveOp>(op)))
+    return success();
+  Sum &known = sums[sum];
+  if (known.reader) {
+    InFlightDiagnostic error = op->emitOpError("adds to ")
+                               << describe(sum) << " in " << getRange(sum)
+                               << ", which was read as a whole before";
+    error.attachNote(known.reader->getLoc()) << "here";
+    return error;
+  }
+  if (isUpdate || term.empty())
+    return success();
+  if (llvm::is_contained(known.terms, term))
+    return op->emitOpError("adds to ")
+           << describe(sum) << " in " << getRange(sum)
+           << " what was added to it before";
+  known.terms.push_back(std::move(term));
+  return success();
+}
+
+/// Who reads a sum and does not add to it.
+void Verifier::noteReaders(Operation *op, const Access &access) {
+  for (auto [index, read] : llvm::enumerate(access.reads)) {
+    bool isPlain = access.inPlace[index] < 0 && !isa<rt::CollectiveOp>(op);
+    for (rt::BufferOp settledHere : settled.getWriters(getRange(read))) {
+      rt::StateAttr state =
+          settledHere ? getState(settledHere) : rt::StateAttr();
+      if (isPlain && state && state.getKind() == rt::StateKind::Gradient)
+        sums[settledHere].reader = op;
+    }
+  }
+}
+
+/// Micro-batches have added to each sum of gradients as often.
+LogicalResult Verifier::verifyTerms() {
+  auto count = function->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
+  if (step || !isOfStage(function) || !count || !isUpdate)
+    return success();
+  for (auto buffer : function.getOps<rt::BufferOp>()) {
+    rt::StateAttr state = getState(buffer);
+    if (!state || state.getKind() != rt::StateKind::Gradient ||
+        !llvm::is_contained(persistent.getWriters(getRange(buffer)), buffer))
+      continue;
+    int64_t terms = sums.lookup(buffer).terms.size();
+    if (terms == 0 || terms % count.getInt() != 0)
+      return buffer.emitOpError("needs each of ")
+             << count.getInt() << " micro-batches to add to "
+             << describe(buffer) << " as often, but they do so " << terms
+             << " times in all";
+  }
+  return success();
+}
+
 /// The update adds those partial sums that wait for the last group, and what
 /// puts sums aside adds all below its level.
 LogicalResult Verifier::verifyPartials() {
@@ -578,7 +653,10 @@ LogicalResult Verifier::verifyPartials() {
       continue;
     bool isAdded = level ? state.getLevel() < int64_t(*level)
                          : nn::waitsForLast(state.getLevel(), groups);
-    if (isAdded != readStates.contains(writer))
+    // The step of a stage puts sums aside by itself, with older ones.
+    bool mayRead = isAdded || (!level && isOfStage(function));
+    bool isRead = readStates.contains(writer);
+    if (isRead ? !mayRead : isAdded)
       return function.emitError("needs ")
              << (isAdded ? "to add " : "not to add ") << describe(writer)
              << ", level " << state.getLevel() << ", in " << range;
@@ -648,7 +726,7 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
       bool isResult = role == "loss" || role == "grad_norm";
       bool isMadeHere = isResult && !step && root == state;
       bool isWhole = getRange(state) == range;
-      bool isGradient = getState(state) && isSummed(getState(state));
+      bool isSum = getState(state) && isSumOfBatches(getState(state));
       if (step && !mayChange(state))
         return op->emitOpError("writes bytes ")
                << range << " over " << describe(state) << " in "
@@ -665,9 +743,12 @@ LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
         return op->emitOpError(isRotary(state) ? "writes "
                                                : "writes the input ")
                << describe(state) << ", which is given";
+      if (isState && getState(state).getKind() == rt::StateKind::Gradient &&
+          !step && isOfStage(function) && failed(verifyTerm(op, access, state)))
+        return failure();
       if (isUpdate || step)
         updatedStates.insert(state);
-      if (isState && !isUpdate && !isGradient && !step)
+      if (isState && !isUpdate && !isSum && !step)
         return op->emitOpError("writes ")
                << describe(state)
                << " above rt.update, where the next micro-batch needs it";
@@ -682,16 +763,21 @@ LogicalResult Verifier::verifySchedule() {
     if (isa<rt::BufferOp, func::ReturnOp>(op))
       continue;
     if (isa<rt::UpdateOp>(op)) {
+      if (failed(inFlight.endPart("rt.update")))
+        return failure();
       isUpdate = true;
       continue;
     }
     FailureOr<Access> access = getAccess(&op);
-    if (failed(access) || failed(verifyReads(&op, *access)) ||
+    if (failed(access) || failed(inFlight.visit(&op)) ||
+        failed(verifyReads(&op, *access)) ||
         failed(verifySharing(&op, *access)) ||
         failed(verifyWrites(&op, *access)))
       return failure();
+    if (!step && isOfStage(function))
+      noteReaders(&op, *access);
   }
-  return success();
+  return inFlight.endPart("the end");
 }
 
 /// A step makes every gradient in its place, and leaves one that it has added
@@ -742,7 +828,8 @@ LogicalResult Verifier::verify() {
   return failure(failed(verifySizes()) || failed(verifyPersistent()) ||
                  failed(verifyCategories()) || failed(verifySchedule()) ||
                  failed(verifyGradients()) || failed(verifyPartials()) ||
-                 failed(verifyPushed()) || failed(verifyOutputs()));
+                 failed(verifyTerms()) || failed(verifyPushed()) ||
+                 failed(verifyOutputs()));
 }
 
 //===----------------------------------------------------------------------===//

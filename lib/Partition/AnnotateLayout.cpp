@@ -8,8 +8,8 @@
 
 #include "Layout.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "reprise/Interfaces/Facts.h"
 #include "reprise/Partition/Passes.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 namespace reprise::partition {
 #define GEN_PASS_DEF_ANNOTATELAYOUT
@@ -38,17 +38,23 @@ private:
   LogicalResult addAxes(Operation *op, int64_t count);
   /// Refuses what `ranks` does not divide.
   LogicalResult check(Operation *op);
-  LogicalResult checkHeads(Operation *op, int64_t heads, int64_t keyHeads,
-                           ArrayRef<Value> normed);
+  LogicalResult checkHeads(Partitionable op);
   LogicalResult checkDivides(Operation *op, int64_t size, StringRef what,
                              Value cut = {});
 
   /// The word of the first result of `op`; gives parameters theirs.
   FailureOr<Spread> spread(Operation *op);
-  FailureOr<Spread> spreadLinear(LinearOp op);
-  FailureOr<Spread> spreadNorm(Operation *op, ValueRange parameters);
-  FailureOr<Spread> spreadEmbedding(EmbeddingOp op);
+  FailureOr<Spread> spreadLinear(Operation *op);
+  FailureOr<Spread> spreadNorm(Operation *op);
+  FailureOr<Spread> spreadEmbedding(Operation *op);
   Spread spreadPointwise(Operation *op);
+  /// Of a sum of what ranks have parts of.
+  Spread spreadSum(Operation *op);
+  /// Whether ranks make parts of a sum, whose elements are those of `value`.
+  bool isOfParts(Value value) const;
+  /// The word of such a value: parts it stays where it is added to others, so
+  /// that ranks meet once, and not for each of them.
+  Spread getSum(Value value) const;
   /// The word of a parameter that all ranks have, whose users have `use`.
   static Spread getWhole(Spread use) {
     bool isOwn = use.isShard() || use.isShared();
@@ -113,6 +119,10 @@ struct AnnotateLayout
 // Refusals
 //===----------------------------------------------------------------------===//
 
+static int64_t countColumns(Value value) {
+  return cast<ShapedType>(value.getType()).getShape().back();
+}
+
 LogicalResult Annotator::checkDivides(Operation *op, int64_t size,
                                       StringRef what, Value cut) {
   if (size % (cut ? countParts(cut) : ranks) == 0)
@@ -122,63 +132,57 @@ LogicalResult Annotator::checkDivides(Operation *op, int64_t size,
          << " ranks along 'tp' divide, but got " << size;
 }
 
-/// `normed` are the queries and keys, behind their norms if they have any.
-LogicalResult Annotator::checkHeads(Operation *op, int64_t heads,
-                                    int64_t keyHeads, ArrayRef<Value> normed) {
-  if (failed(checkDivides(op, heads, "heads")))
+/// Of what scores queries and keys, which may be behind norms.
+LogicalResult Annotator::checkHeads(Partitionable op) {
+  int64_t keyHeads = op.getNumKeyHeads();
+  if (failed(checkDivides(op, op.getNumHeads(), "heads")))
     return failure();
   if (keyHeads % ranks != 0 && ranks % keyHeads != 0)
     return op->emitOpError("needs heads of keys and values that the ")
            << ranks << " ranks along 'tp' divide, or that divide these, but "
            << "got " << keyHeads;
-  for (Value value : normed) {
-    while (auto rope = value.getDefiningOp<RopeOp>())
-      value = rope.getInput();
-    if (auto norm = value.getDefiningOp<RMSNormOp>();
-        norm && isOfWholeRows(norm))
-      return norm.emitOpError("needs to be the norm of each head, since heads "
-                              "are on ")
+  for (Value value : op->getOperands().take_front(2)) {
+    auto maker = value.getDefiningOp<Partitionable>();
+    while (maker && maker.passesHeads())
+      maker = maker->getOperand(0).getDefiningOp<Partitionable>();
+    if (maker && isOfWholeRows(maker))
+      return maker->emitOpError("needs to be the norm of each head, since "
+                                "heads are on ")
              << ranks << " ranks along 'tp', but it is that of all "
-             << norm.getInput().getType().getShape().back() << " columns";
+             << countColumns(maker->getOperand(0)) << " columns";
   }
   return success();
 }
 
+/// What reads logits in columns has all columns, or says how many count.
+static LogicalResult checkLoss(LogitsLoss op) {
+  IntegerAttr classes = op.getClassesAttr();
+  if (!classes)
+    return success();
+  return op->emitOpError("needs logits without padded columns to have them on "
+                         "ranks along 'tp', but got ")
+         << classes.getInt() << " classes";
+}
+
 LogicalResult Annotator::check(Operation *op) {
-  return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](AttentionOp op) {
-        return checkHeads(op, op.getHeads(), op.getKeyHeads(),
-                          {op.getQuery(), op.getKey()});
-      })
-      .Case([&](ScoresOp op) {
-        return checkHeads(op, op.getHeads(), op.getKeyHeads(),
-                          {op.getLhs(), op.getRhs()});
-      })
-      .Case([&](LinearOp op) {
-        auto cut = columns.find(op.getOut());
-        return cut == columns.end() || isOfVocabulary(op.getOut())
-                   ? success()
-                   : checkDivides(op, op.getOut().getType().getShape().back(),
-                                  "columns", op.getOut());
-      })
-      .Case([&](RopeOp op) {
-        if (!columns.contains(op.getOut()))
-          return success();
-        return checkDivides(op, op.getHeads(), "heads", op.getOut());
-      })
-      .Case([&](RMSNormOp op) -> LogicalResult {
-        if (!columns.contains(op.getOut()))
-          return success();
-        return checkDivides(op, countHeads(op), "heads", op.getOut());
-      })
-      .Case([&](CrossEntropyOp op) -> LogicalResult {
-        if (columns.contains(op.getLogits()) && op.getClasses())
-          return op.emitOpError("needs logits without padded columns to have "
-                                "them on ranks along 'tp', but got ")
-                 << *op.getClasses() << " classes";
-        return success();
-      })
-      .Default(success());
+  auto own = dyn_cast<Partitionable>(op);
+  if (!own)
+    return success();
+  if (own.scoresHeads())
+    return checkHeads(own);
+  PartWay way = own.getPartWay();
+  if (way == PartWay::Loss && columns.contains(op->getOperand(0)))
+    return checkLoss(cast<LogitsLoss>(op));
+  Value result = op->getResult(0);
+  if (!columns.contains(result))
+    return success();
+  if (way == PartWay::Linear)
+    return isOfVocabulary(result)
+               ? success()
+               : checkDivides(op, countColumns(result), "columns", result);
+  if (way == PartWay::Norm || own.passesHeads())
+    return checkDivides(op, own.getNumHeads(), "heads", result);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,31 +226,23 @@ LogicalResult Annotator::noteCopies(Operation *reader, Value value,
 }
 
 LogicalResult Annotator::findCopies() {
-  auto note = [&](auto op, Value value) -> LogicalResult {
-    if (!columns.contains(value))
-      return success();
-    int64_t heads = op.getKeyHeads();
-    int64_t count = ranks % heads == 0 ? ranks / heads : 1;
-    return success(succeeded(addAxes(op, count)) &&
-                   succeeded(noteCopies(op, value, count)));
-  };
   for (Operation &op : llvm::reverse(forward.getBody().front())) {
-    LogicalResult noted =
-        TypeSwitch<Operation *, LogicalResult>(&op)
-            .Case([&](AttentionOp op) -> LogicalResult {
-              return success(succeeded(note(op, op.getKey())) &&
-                             succeeded(note(op, op.getValue())));
-            })
-            .Case([&](ScoresOp op) { return note(op, op.getRhs()); })
-            .Case([&](ContextOp op) { return note(op, op.getRows()); })
-            .Default([&](Operation *op) -> LogicalResult {
-              SmallVector<OpOperand *> operands = getColumnOperands(op);
-              if (operands.size() != 1 || !copies.contains(op->getResult(0)))
-                return success();
-              return noteCopies(op, operands.front()->get(),
-                                copies.lookup(op->getResult(0)));
-            });
-    if (failed(noted))
+    auto own = dyn_cast<Partitionable>(op);
+    if (!own)
+      continue;
+    SmallVector<unsigned> keyed = own.getKeyHeadOperands();
+    int64_t heads = own.getNumKeyHeads();
+    int64_t count = ranks % heads == 0 ? ranks / heads : 1;
+    for (unsigned number : keyed) {
+      Value value = op.getOperand(number);
+      if (columns.contains(value) && (failed(addAxes(&op, count)) ||
+                                      failed(noteCopies(&op, value, count))))
+        return failure();
+    }
+    if (keyed.empty() && own.getNumColumnOperands() == 1 &&
+        copies.contains(op.getResult(0)) &&
+        failed(
+            noteCopies(&op, op.getOperand(0), copies.lookup(op.getResult(0)))))
       return failure();
   }
   return success();
@@ -275,48 +271,76 @@ LogicalResult Annotator::setParameter(Operation *op, Value value,
   return error;
 }
 
-FailureOr<Spread> Annotator::spreadLinear(LinearOp op) {
-  bool isInOut = op.getLayout() == WeightLayout::InOut;
+bool Annotator::isOfParts(Value value) const {
+  auto own = value.getDefiningOp<Partitionable>();
+  if (!own)
+    return false;
+  if (own.getPartWay() == PartWay::Linear)
+    return !columns.contains(value) && columns.contains(own->getOperand(0)) &&
+           own.getBiasOperand() < 0;
+  if (own.getPartWay() == PartWay::Sum)
+    return isOfParts(own->getOperand(0));
+  return own.addsOperands() && llvm::all_of(own->getOperands(), [&](Value one) {
+           return one.hasOneUse() && isOfParts(one);
+         });
+}
+
+Spread Annotator::getSum(Value value) const {
+  auto user = value.hasOneUse() ? dyn_cast<Partitionable>(*value.user_begin())
+                                : Partitionable();
+  bool isAdded = user &&
+                 (user.getPartWay() == PartWay::Sum || user.addsOperands()) &&
+                 isOfParts(user->getResult(0));
+  return isAdded ? Spread{Word::Partial, 0} : getStream(value);
+}
+
+FailureOr<Spread> Annotator::spreadLinear(Operation *op) {
+  auto own = cast<Partitionable>(op);
+  int64_t biasOperand = own.getBiasOperand();
+  Value input = op->getOperand(0), out = op->getResult(0);
   Spread weight, bias, result;
-  auto cut = columns.find(op.getOut());
+  auto cut = columns.find(out);
   if (cut != columns.end()) { // a column linear
-    weight = getCut(op.getOut(), isInOut ? 1 : 0);
-    bias = getCut(op.getOut(), 0);
-    result = getCut(op.getOut(), cut->second);
-  } else if (columns.contains(op.getInput())) { // a row linear
-    weight = Spread::shard(isInOut ? 0 : 1);
-    result = getStream(op.getOut());
+    weight = getCut(out, own.getResultsDim());
+    bias = getCut(out, 0);
+    result = getCut(out, cut->second);
+  } else if (columns.contains(input)) { // a row linear
+    weight = Spread::shard(own.getTermsDim());
+    result = isOfParts(out) ? getSum(out) : getStream(out);
     bias = getWhole(result);
   } else {
-    result = get(op.getInput());
+    // Rows of experts are no rows of tokens.
+    result = getRank(input) == getRank(out) ? get(input) : Spread();
     weight = bias = getWhole(result);
   }
-  if (failed(setParameter(op, op.getWeight(), weight)) ||
-      (op.getBias() && failed(setParameter(op, op.getBias(), bias))))
+  if (failed(setParameter(op, op->getOperand(1), weight)) ||
+      (biasOperand >= 0 &&
+       failed(setParameter(op, op->getOperand(biasOperand), bias))))
     return failure();
   return result;
 }
 
-FailureOr<Spread> Annotator::spreadNorm(Operation *op, ValueRange parameters) {
+FailureOr<Spread> Annotator::spreadNorm(Operation *op) {
   auto cut = columns.find(op->getResult(0));
   Spread result = cut != columns.end() ? getCut(op->getResult(0), cut->second)
                                        : get(op->getOperand(0));
-  for (Value parameter : parameters)
+  for (Value parameter : llvm::drop_begin(op->getOperands()))
     if (failed(setParameter(op, parameter, getWhole(result))))
       return failure();
   return result;
 }
 
 /// Positions are added to whole rows, whose part comes afterwards.
-FailureOr<Spread> Annotator::spreadEmbedding(EmbeddingOp op) {
-  if (!getArgument(op.getTable()))
+FailureOr<Spread> Annotator::spreadEmbedding(Operation *op) {
+  Value table = op->getOperand(1);
+  if (!getArgument(table))
     return Spread();
-  if (failed(setParameter(op, op.getTable(), Spread::shard(0))))
+  if (failed(setParameter(op, table, Spread::shard(0))))
     return failure();
-  bool isWhole = llvm::all_of(op.getOut().getUsers(), [](Operation *user) {
-    return isa<AddPositionsOp>(user);
+  bool isWhole = llvm::all_of(op->getUsers(), [](Operation *user) {
+    return getPartWay(user) == PartWay::Positions;
   });
-  return isWhole ? Spread() : getStream(op.getOut());
+  return isWhole ? Spread() : getStream(op->getResult(0));
 }
 
 /// Parts, where one of the operands is in parts.
@@ -327,26 +351,39 @@ Spread Annotator::spreadPointwise(Operation *op) {
   return {};
 }
 
+Spread Annotator::spreadSum(Operation *op) {
+  Value out = op->getResult(0);
+  return isOfParts(out) ? getSum(out) : Spread();
+}
+
 FailureOr<Spread> Annotator::spread(Operation *op) {
+  PartWay way = getPartWay(op);
   auto cut = columns.find(op->getResult(0));
-  if (cut != columns.end() && !isa<LinearOp, RMSNormOp>(op))
+  if (cut != columns.end() && way != PartWay::Linear && way != PartWay::Norm)
     return getCut(op->getResult(0), cut->second);
-  return TypeSwitch<Operation *, FailureOr<Spread>>(op)
-      .Case([&](EmbeddingOp op) { return spreadEmbedding(op); })
-      .Case([&](LinearOp op) { return spreadLinear(op); })
-      .Case([&](LayerNormOp op) {
-        return spreadNorm(op, {op.getGain(), op.getBias()});
-      })
-      .Case([&](RMSNormOp op) { return spreadNorm(op, op.getGain()); })
-      .Case([&](AddPositionsOp op) -> FailureOr<Spread> {
-        if (failed(setParameter(op, op.getTable(), Spread())))
-          return failure();
-        return getStream(op.getOut());
-      })
-      .Case([&](CastOp op) { return get(op.getInput()); })
-      .Case<AddOp, ScaleOp, GeluOp, SwiGLUOp, DropoutOp>(
-          [&](auto op) -> FailureOr<Spread> { return spreadPointwise(op); })
-      .Default(FailureOr<Spread>(Spread()));
+  switch (way) {
+  case PartWay::Lookup:
+    return spreadEmbedding(op);
+  case PartWay::Linear:
+    return spreadLinear(op);
+  case PartWay::Norm:
+    return spreadNorm(op);
+  case PartWay::Positions:
+    if (failed(setParameter(op, op->getOperand(1), Spread())))
+      return failure();
+    return getStream(op->getResult(0));
+  case PartWay::Rounding:
+    return get(op->getOperand(0));
+  case PartWay::Pointwise:
+    return isOfParts(op->getResult(0)) ? spreadSum(op) : spreadPointwise(op);
+  case PartWay::Sum:
+    return spreadSum(op);
+  case PartWay::Whole:
+  case PartWay::Heads:
+  case PartWay::Loss:
+    return Spread();
+  }
+  llvm_unreachable("a way");
 }
 
 void Annotator::write() {
@@ -385,7 +422,8 @@ LogicalResult Annotator::run() {
     FailureOr<Spread> result = spread(&op);
     if (failed(result))
       return failure();
-    words[op.getResult(0)] = *result;
+    for (Value one : op.getResults())
+      words[one] = *result;
   }
   write();
   return success();

@@ -16,7 +16,6 @@
 
 #include "Layout.h"
 #include "llvm/ADT/EquivalenceClasses.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -42,17 +41,25 @@ LayoutAttr Spread::getLayout(MLIRContext *context) const {
 }
 
 BlockArgument partition::getArgument(Value value) {
-  while (auto cast = value.getDefiningOp<CastOp>())
-    value = cast.getInput();
+  for (Operation *op = value.getDefiningOp();
+       getPartWay(op) == PartWay::Rounding; op = value.getDefiningOp())
+    value = op->getOperand(0);
   return dyn_cast<BlockArgument>(value);
+}
+
+/// Whether `op` makes each element of one, and of nothing else: rounds or
+/// scales it.
+static bool isOfOneElement(Operation *op) {
+  return op->hasTrait<nn::Pointwise>() && op->getNumOperands() == 1;
 }
 
 /// Whether the loss reads `value`, rounded or scaled perhaps.
 static bool isOfLoss(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
     Operation *user = use.getOwner();
-    return (isa<CrossEntropyOp>(user) && use.getOperandNumber() == 0) ||
-           (isa<CastOp, ScaleOp>(user) && isOfLoss(user->getResult(0)));
+    if (getPartWay(user) == PartWay::Loss)
+      return use.getOperandNumber() == 0;
+    return isOfOneElement(user) && isOfLoss(user->getResult(0));
   });
 }
 
@@ -61,25 +68,19 @@ bool partition::isOfVocabulary(Value value) {
     return true;
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
-    if (auto cast = dyn_cast<CastOp>(user))
-      return getArgument(value) && isOfVocabulary(cast.getOut());
-    auto linear = dyn_cast<LinearOp>(user);
-    bool isWeight = linear && use.getOperandNumber() ==
-                                  linear.getWeightMutable().getOperandNumber();
-    auto embedding = dyn_cast<EmbeddingOp>(user);
-    return (isWeight && isOfLoss(linear.getOut())) ||
-           (embedding && embedding.getTable() == value);
+    PartWay way = getPartWay(user);
+    if (way == PartWay::Rounding)
+      return getArgument(value) && isOfVocabulary(user->getResult(0));
+    if (use.getOperandNumber() != 1) // a weight or a table
+      return false;
+    return way == PartWay::Lookup ||
+           (way == PartWay::Linear && isOfLoss(user->getResult(0)));
   });
 }
 
 SmallVector<OpOperand *> partition::getColumnOperands(Operation *op) {
-  unsigned count =
-      TypeSwitch<Operation *, unsigned>(op)
-          .Case<AttentionOp>([](auto) { return 3u; })
-          .Case<ScoresOp, ContextOp, SwiGLUOp>([](auto) { return 2u; })
-          .Case<RMSNormOp, RopeOp, SoftmaxOp, GeluOp, DropoutOp, CastOp,
-                ScaleOp>([](auto) { return 1u; })
-          .Default(0u);
+  auto own = dyn_cast<Partitionable>(op);
+  unsigned count = own ? own.getNumColumnOperands() : 0;
   SmallVector<OpOperand *> operands;
   for (unsigned index = 0; index < count; ++index)
     operands.push_back(&op->getOpOperand(index));
@@ -89,27 +90,39 @@ SmallVector<OpOperand *> partition::getColumnOperands(Operation *op) {
 /// Whether attention reads `value`, maybe turned, as keys of one head.
 static bool isOneHead(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
-    Operation *user = use.getOwner();
-    if (auto rope = dyn_cast<RopeOp>(user))
-      return isOneHead(rope.getOut());
-    auto attention = dyn_cast<AttentionOp>(user);
-    auto scores = dyn_cast<ScoresOp>(user);
-    return (attention && attention.getKeyHeads() == 1 &&
-            attention.getKey() == use.get()) ||
-           (scores && scores.getKeyHeads() == 1 &&
-            scores.getRhs() == use.get());
+    auto user = dyn_cast<Partitionable>(use.getOwner());
+    if (user && user.passesHeads())
+      return isOneHead(user->getResult(0));
+    return user && user.scoresHeads() && user.getNumKeyHeads() == 1 &&
+           user->getOperand(1) == use.get();
   });
 }
 
-bool partition::isOfWholeRows(RMSNormOp norm) {
-  return countHeads(norm) == 1 && !isOneHead(norm.getOut());
+bool partition::isOfWholeRows(Operation *op) {
+  auto norm = dyn_cast<Partitionable>(op);
+  return norm && norm.getPartWay() == PartWay::Norm &&
+         norm.getNumColumnOperands() > 0 && norm.getNumHeads() == 1 &&
+         !isOneHead(op->getResult(0));
 }
 
 /// The same for whole values, where a norm may be of whole rows.
 static SmallVector<OpOperand *> getKept(Operation *op) {
-  auto norm = dyn_cast<RMSNormOp>(op);
-  return norm && isOfWholeRows(norm) ? SmallVector<OpOperand *>()
-                                     : getColumnOperands(op);
+  return isOfWholeRows(op) ? SmallVector<OpOperand *>() : getColumnOperands(op);
+}
+
+/// Whether `op` is a linear whose weight and bias are parameters.
+static bool isLinearOfParameters(Operation *op) {
+  if (getPartWay(op) != PartWay::Linear)
+    return false;
+  int64_t bias = cast<Partitionable>(op).getBiasOperand();
+  return getArgument(op->getOperand(1)) &&
+         (bias < 0 || getArgument(op->getOperand(bias)));
+}
+
+ResultRange partition::getColumnResults(Operation *op) {
+  auto own = dyn_cast<Partitionable>(op);
+  unsigned count = own ? own.getNumColumnResults() : 1;
+  return op->getResults().take_front(std::min(count, op->getNumResults()));
 }
 
 namespace {
@@ -137,26 +150,21 @@ private:
 /// By what keeps columns apart, or by a linear that is free for it.
 bool ColumnCutter::canBeMade(Value value) {
   Operation *op = value.getDefiningOp();
-  if (!op)
+  if (!op || !llvm::is_contained(getColumnResults(op), value))
     return false;
   if (!getKept(op).empty())
     return true;
-  auto linear = dyn_cast<LinearOp>(op);
-  return linear && getArgument(linear.getWeight()) &&
-         (!linear.getBias() || getArgument(linear.getBias())) &&
-         !isCut(linear.getInput());
+  return isLinearOfParameters(op) && !isCut(op->getOperand(0));
 }
 
 bool ColumnCutter::canBeRead(OpOperand &use) {
   Operation *op = use.getOwner();
   if (llvm::is_contained(getKept(op), &use))
     return true;
-  if (isa<CrossEntropyOp>(op))
-    return use.getOperandNumber() == 0;
-  auto linear = dyn_cast<LinearOp>(op);
-  return linear && use.getOperandNumber() == 0 &&
-         getArgument(linear.getWeight()) && !isCut(linear.getOut()) &&
-         (!linear.getBias() || getArgument(linear.getBias()));
+  if (use.getOperandNumber() != 0)
+    return false;
+  return getPartWay(op) == PartWay::Loss ||
+         (isLinearOfParameters(op) && !isCut(op->getResult(0)));
 }
 
 bool ColumnCutter::canBeCut(Value value) {
@@ -170,7 +178,8 @@ bool ColumnCutter::canBeCut(Value value) {
     for (OpOperand &use : member.getUses()) {
       if (!canBeRead(use))
         return false;
-      isRead |= isa<LinearOp, CrossEntropyOp>(use.getOwner());
+      PartWay way = getPartWay(use.getOwner());
+      isRead |= way == PartWay::Linear || way == PartWay::Loss;
     }
   }
   return isRead;
@@ -178,28 +187,26 @@ bool ColumnCutter::canBeCut(Value value) {
 
 DenseMap<Value, int64_t> ColumnCutter::run() {
   for (Operation &op : forward.getOps()) {
-    if (isa<LinearOp>(op))
+    if (getPartWay(&op) == PartWay::Linear)
       classes.insert(op.getResult(0).getAsOpaquePointer());
     for (OpOperand *operand : getKept(&op))
-      classes.unionSets(op.getResult(0).getAsOpaquePointer(),
-                        operand->get().getAsOpaquePointer());
+      for (Value result : getColumnResults(&op))
+        classes.unionSets(result.getAsOpaquePointer(),
+                          operand->get().getAsOpaquePointer());
   }
-  for (auto linear : forward.getOps<LinearOp>())
-    if (!isCut(linear.getInput()) && canBeCut(linear.getOut()))
-      cut.insert(*classes.findLeader(linear.getOut().getAsOpaquePointer()));
+  for (Operation &op : forward.getOps())
+    if (getPartWay(&op) == PartWay::Linear && !isCut(op.getOperand(0)) &&
+        canBeCut(op.getResult(0)))
+      cut.insert(*classes.findLeader(op.getResult(0).getAsOpaquePointer()));
 
   // Heads are a dimension of their own in scores, [B, H, T, T].
   DenseMap<Value, int64_t> dims;
   for (Operation &op : forward.getOps()) {
     if (op.getNumResults() == 0 || !isCut(op.getResult(0)))
       continue;
-    Value result = op.getResult(0);
-    if (isa<LinearOp, ContextOp>(op))
-      dims[result] = getRank(result) - 1;
-    else if (isa<ScoresOp>(op))
-      dims[result] = 1;
-    else
-      dims[result] = dims.lookup(op.getOperand(0));
+    int64_t dim = dims.lookup(op.getOperand(0));
+    for (Value result : getColumnResults(&op))
+      dims[result] = cast<Partitionable>(op).getResultDim(dim);
   }
   return dims;
 }

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interfaces/Partitionable.h"
 
 namespace reprise::partition {
 /// How a value is spread along `tp`.
@@ -49,25 +50,22 @@ inline int64_t getRank(mlir::Value value) {
 /// The argument that `value` is, or is a rounded copy of; or null.
 mlir::BlockArgument getArgument(mlir::Value value);
 
-/// The groups of columns that a norm is of; 1 for one of whole rows.
-inline int64_t countHeads(nn::RMSNormOp norm) {
-  return norm.getInput().getType().getShape().back() /
-         norm.getGain().getType().getNumElements();
-}
-
 /// Whether the dimension of `value` that ranks have parts of is the vocabulary:
 /// of logits, and of tables that are read by rows or make logits. Ranks have
 /// equal parts of it whatever its size; columns behind the last word count for
 /// nothing.
 bool isOfVocabulary(mlir::Value value);
 
-/// Whether `norm` is not that of each head by itself. Of one head both are the
-/// same.
-bool isOfWholeRows(nn::RMSNormOp norm);
+/// Whether `op` is a norm that keeps columns apart by heads, but not that of
+/// each head by itself. Of one head both are the same.
+bool isOfWholeRows(mlir::Operation *op);
 
 /// The operands of `op` that its first result is cut as, in columns or heads:
 /// none for an op that mixes them. (A norm of whole rows mixes them, too.)
 llvm::SmallVector<mlir::OpOperand *> getColumnOperands(mlir::Operation *op);
+
+/// The results of `op` that are cut as these operands are.
+mlir::ResultRange getColumnResults(mlir::Operation *op);
 
 /// The values of a function that are cut in columns or heads, each with the
 /// dimension.

@@ -15,8 +15,8 @@
 
 #include "Layout.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Partition/Passes.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 #include <map>
 
@@ -34,7 +34,7 @@ using namespace reprise::partition;
 static LogicalResult checkLayout(Operation *op, LayoutAttr layout, Value value,
                                  MeshAttr mesh) {
   auto type = cast<RankedTensorType>(value.getType());
-  for (StringRef axis : kPartAxes) {
+  for (StringRef axis : kCutAxes) {
     int64_t dim = layout.getShardDim(axis), ranks = mesh.getSize(axis);
     if (dim >= 0 && !isOfVocabulary(value) && type.getDimSize(dim) % ranks != 0)
       return op->emitOpError("needs a size of dimension ")
@@ -76,9 +76,10 @@ public:
 
 private:
   LogicalResult partition(Operation *op);
-  LogicalResult partitionLinear(LinearOp op, Spread want);
+  LogicalResult partitionLinear(Partitionable op, Spread want);
+  LogicalResult partitionSum(Operation *op, Spread want);
   LogicalResult partitionEmbedding(EmbeddingOp op, Spread want);
-  LogicalResult partitionPositions(AddPositionsOp op, Spread want);
+  LogicalResult partitionPositions(Operation *op, Spread want);
   LogicalResult partitionLoss(CrossEntropyOp op);
   LogicalResult partitionHeads(Operation *op, Spread want);
   LogicalResult partitionWhole(Operation *op, Spread want);
@@ -245,30 +246,46 @@ void Partitioner::replace(Value value, Value now, Spread want) {
 
 /// A column linear has some of the results; a row linear some of the terms of
 /// all of them, whose sum has the bias.
-LogicalResult Partitioner::partitionLinear(LinearOp op, Spread want) {
-  int64_t last = getRank(op.getInput()) - 1;
-  Spread input = words.lookup(op.getInput());
-  bool isColumn = want.isShard() && want.dim == last;
-  bool isRow = !isColumn && input == Spread::shard(last);
+LogicalResult Partitioner::partitionLinear(Partitionable op, Spread want) {
+  OpOperand &input = op->getOpOperand(0);
+  Value out = op->getResult(0);
+  bool isColumn = want.isShard() && want.dim == getRank(out) - 1;
+  bool isRow = !isColumn && words.lookup(input.get()) ==
+                                Spread::shard(getRank(input.get()) - 1);
   if (!isRow) {
-    if (failed(read(op.getInputMutable(),
-                    isColumn ? Spread{Word::Replicated, 0} : want)))
+    if (failed(read(input, isColumn ? Spread{Word::Replicated, 0} : want)))
       return failure();
-    op.getOut().setType(cast<RankedTensorType>(getPart(op.getOut(), want)));
-    words[op.getOut()] = want;
+    out.setType(cast<RankedTensorType>(getPart(out, want)));
+    words[out] = want;
     return success();
   }
-  Value bias = op.getBias();
-  op.getBiasMutable().clear();
+  int64_t biasOperand = op.getBiasOperand();
+  Value bias;
+  if (biasOperand >= 0) {
+    bias = op->getOperand(biasOperand);
+    op->eraseOperand(biasOperand);
+  }
   builder.setInsertionPointAfter(op);
-  FailureOr<Value> sum = move(op, op.getOut(), {Word::Partial, 0}, want);
+  FailureOr<Value> sum = move(op, out, {Word::Partial, 0}, want);
   if (failed(sum))
     return failure();
   Value now = *sum;
   if (bias)
     now = AddBiasOp::create(builder, op.getLoc(), now.getType(), now, bias);
-  setScope(op, sum->getDefiningOp(), op.getOut());
-  replace(op.getOut(), now, want);
+  setScope(op, sum->getDefiningOp(), out);
+  replace(out, now, want);
+  return success();
+}
+
+/// Ranks add up the parts that they have, and meet behind that.
+LogicalResult Partitioner::partitionSum(Operation *op, Spread want) {
+  Value out = op->getResult(0);
+  builder.setInsertionPointAfter(op);
+  FailureOr<Value> sum = move(op, out, {Word::Partial, 0}, want);
+  if (failed(sum))
+    return failure();
+  setScope(op, sum->getDefiningOp(), out);
+  replace(out, *sum, want);
   return success();
 }
 
@@ -292,16 +309,17 @@ LogicalResult Partitioner::partitionEmbedding(EmbeddingOp op, Spread want) {
 }
 
 /// Row `t` of the table is that of position `t` in whole rows.
-LogicalResult Partitioner::partitionPositions(AddPositionsOp op, Spread want) {
-  if (failed(read(op.getInputMutable(), {})))
+LogicalResult Partitioner::partitionPositions(Operation *op, Spread want) {
+  if (failed(read(op->getOpOperand(0), {})))
     return failure();
+  Value out = op->getResult(0);
   builder.setInsertionPointAfter(op);
-  FailureOr<Value> now = move(op, op.getOut(), {}, want);
+  FailureOr<Value> now = move(op, out, {}, want);
   if (failed(now))
     return failure();
-  if (*now != op.getOut())
-    setScope(op, now->getDefiningOp(), op.getOut());
-  replace(op.getOut(), *now, want);
+  if (*now != out)
+    setScope(op, now->getDefiningOp(), out);
+  replace(out, *now, want);
   return success();
 }
 
@@ -340,16 +358,16 @@ LogicalResult Partitioner::partitionLoss(CrossEntropyOp op) {
 
 /// What keeps columns or heads apart does with some of them as with all.
 LogicalResult Partitioner::partitionHeads(Operation *op, Spread want) {
+  auto own = cast<Partitionable>(op);
   for (OpOperand *operand : getColumnOperands(op)) {
-    int64_t dim = want.dim; // but for [B, H, T, T] beside [B, T, H*D]
-    if (isa<ScoresOp>(op))
-      dim = 2;
-    else if (isa<ContextOp>(op) && operand->getOperandNumber() == 0)
-      dim = 1;
+    int64_t dim = own.getOperandDim(operand->getOperandNumber(), want.dim);
     Spread now = words.lookup(operand->get());
     if (failed(read(*operand, now.isShared() ? now : Spread::shard(dim))))
       return failure();
   }
+  for (unsigned number : own.getSharedOperands())
+    if (failed(read(op->getOpOperand(number), {Word::Replicated, 0})))
+      return failure();
   auto divide = [&](StringRef name, int64_t parts) {
     if (auto heads = op->getAttrOfType<IntegerAttr>(name))
       op->setAttr(name, builder.getI64IntegerAttr(
@@ -357,31 +375,23 @@ LogicalResult Partitioner::partitionHeads(Operation *op, Spread want) {
   };
   divide("heads", want.isShard() ? ranks / want.copies : 1);
   divide("kv_heads", ranks); // If there are fewer, a rank has one.
-  op->getResult(0).setType(getPart(op->getResult(0), want));
-  if (auto attention = dyn_cast<AttentionOp>(op))
-    attention.getLse().setType(
-        cast<RankedTensorType>(getPart(attention.getLse(), Spread::shard(1))));
-  if (auto norm = dyn_cast<RMSNormOp>(op)) {
-    SmallVector<int64_t> shape(norm.getOut().getType().getShape());
-    shape.pop_back();
-    if (int64_t heads = countHeads(norm); heads > 1)
-      shape.push_back(heads);
-    norm.getRstd().setType(norm.getRstd().getType().clone(shape));
+  for (Value result : getColumnResults(op)) {
+    result.setType(getPart(result, want));
+    words[result] = want;
   }
-  words[op->getResult(0)] = want;
+  own.fitResults(ranks);
   return success();
 }
 
 /// Whole columns, of some rows or of all: each operand is spread as the result.
 LogicalResult Partitioner::partitionWhole(Operation *op, Spread want) {
-  bool isRowwise = isa<LayerNormOp, RMSNormOp>(op);
-  bool isPointwise = op->hasTrait<OpTrait::SameOperandsAndResultType>() ||
-                     isa<DropoutOp, CastOp>(op);
+  bool isRowwise = getPartWay(op) == PartWay::Norm;
+  bool isSame = op->hasTrait<OpTrait::SameOperandsAndResultType>();
+  bool isPointwise = isSame || op->hasTrait<nn::Pointwise>();
   bool isParameter = op->getNumResults() == 1 && getArgument(op->getResult(0));
   for (OpOperand &operand : op->getOpOperands()) {
-    bool follows = operand.getOperandNumber() == 0
-                       ? isRowwise || isPointwise
-                       : isPointwise && !isa<DropoutOp>(op);
+    bool follows =
+        operand.getOperandNumber() == 0 ? isRowwise || isPointwise : isSame;
     // Gains and biases are whole: R and I are the same numbers.
     if (isParameter || (isRowwise && !follows))
       continue;
@@ -401,11 +411,9 @@ LogicalResult Partitioner::partitionWhole(Operation *op, Spread want) {
 void Partitioner::setPart(Operation *op) {
   Spread spread = words.lookup(op->getResult(0));
   auto rate = op->getAttrOfType<FloatAttr>("rate");
-  if (!isa<DropoutOp, AttentionOp>(op) || !spread.isShard() ||
-      rate.getValue().isZero())
+  if (!spread.isShard() || rate.getValue().isZero())
     return;
-  // Attention draws for [B, H, T, T].
-  int64_t dim = isa<AttentionOp>(op) ? 1 : spread.dim;
+  int64_t dim = *cast<Partitionable>(op).getDrawnDim(spread.dim);
   op->setAttr("part", PartAttr::get(forward.getContext(), axis, dim, ranks));
 }
 
@@ -421,17 +429,29 @@ LogicalResult Partitioner::partition(Operation *op) {
            !(want.isShard() && want.dim == 1 &&
              getRank(op->getResult(0)) == 3)) // no rows
     return partitionHeads(op, want);
-  return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case([&](LinearOp op) { return partitionLinear(op, want); })
-      .Case([&](EmbeddingOp op) { return partitionEmbedding(op, want); })
-      .Case([&](AddPositionsOp op) { return partitionPositions(op, want); })
-      .Case([&](CrossEntropyOp op) { return partitionLoss(op); })
-      .Default([&](Operation *op) { return partitionWhole(op, want); });
+  // What adds parts up reads nothing else.
+  if (op->getNumOperands() > 0 &&
+      words.lookup(op->getOperand(0)).word == Word::Partial)
+    return partitionSum(op, want);
+  switch (getPartWay(op)) {
+  case PartWay::Linear:
+    return partitionLinear(cast<Partitionable>(op), want);
+  case PartWay::Lookup:
+    return partitionEmbedding(cast<EmbeddingOp>(op), want);
+  case PartWay::Positions:
+    return partitionPositions(op, want);
+  case PartWay::Loss:
+    return partitionLoss(cast<CrossEntropyOp>(op));
+  default:
+    return partitionWhole(op, want);
+  }
 }
 
 LogicalResult Partitioner::run() {
-  for (auto loss : forward.getOps<CrossEntropyOp>())
-    classes[loss] = loss.getLogits().getType().getShape().back();
+  for (Operation &op : forward.getOps())
+    if (getPartWay(&op) == PartWay::Loss)
+      classes[&op] =
+          cast<ShapedType>(op.getOperand(0).getType()).getShape().back();
   for (BlockArgument argument : forward.getArguments()) {
     Spread spread = Spread::get(forward.getArgAttrOfType<LayoutAttr>(
                                     argument.getArgNumber(), kLayoutAttr),
@@ -446,7 +466,8 @@ LogicalResult Partitioner::run() {
     words[argument] = spread;
   }
   for (Operation &op : llvm::make_early_inc_range(forward.getOps())) {
-    bool draws = isa<DropoutOp, AttentionOp>(op);
+    auto own = dyn_cast<Partitionable>(op);
+    bool draws = own && own.getDrawnDim(/*dim=*/0);
     if (failed(partition(&op)))
       return failure();
     if (draws)

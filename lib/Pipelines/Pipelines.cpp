@@ -14,7 +14,7 @@
 #include "reprise/Codegen/CPU/Passes.h"
 #include "reprise/Codegen/CUDA/Passes.h"
 #include "reprise/Dialect/NN/NNOps.h"
-#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Kernels/Passes.h"
 #include "reprise/Memory/Passes.h"
 #include "reprise/Partition/Passes.h"
@@ -56,6 +56,7 @@ std::optional<Phase> reprise::parsePhase(StringRef name) {
 static constexpr StringLiteral kLastToo = "last segment too";
 static constexpr StringLiteral kShared = "saved inputs shared";
 static constexpr StringLiteral kNothingFree = "nothing free";
+static constexpr StringLiteral kNothingElse = "nothing else free";
 static constexpr StringLiteral kPlan = "plan ";
 
 static std::string join(ArrayRef<int64_t> numbers) {
@@ -90,8 +91,8 @@ std::string RecomputeOptions::describe() const {
     text += "; " + kLastToo.str();
   if (sharesSaved)
     text += "; " + kShared.str();
-  if (!isFree)
-    text += "; " + kNothingFree.str();
+  if (!isFree && !isFreeByPlan)
+    text += "; " + (hasRules ? kNothingElse : kNothingFree).str();
   return text;
 }
 
@@ -101,8 +102,8 @@ std::string RecomputeOptions::describeConstraint() const {
     parts.push_back(describeDecision(*this));
   if (granularity == "full" && !keepsIdleSegment)
     parts.push_back(kLastToo.str());
-  if (!isFree)
-    parts.push_back(kNothingFree.str());
+  if (!isFree && !isFreeByPlan)
+    parts.push_back((hasRules ? kNothingElse : kNothingFree).str());
   return llvm::join(parts, " and ");
 }
 
@@ -157,7 +158,7 @@ std::optional<RecomputeOptions> RecomputeOptions::parse(StringRef text) {
       options.keepsIdleSegment = false;
     else if (part == kShared)
       options.sharesSaved = true;
-    else if (part == kNothingFree)
+    else if (part == kNothingFree || part == kNothingElse)
       options.isFree = false;
     else if (!parseStages(part, options))
       return std::nullopt;
@@ -179,6 +180,7 @@ static void addJoint(OpPassManager &manager, bool inference) {
   manager.addPass(partition::createPartition());
   if (inference)
     manager.addPass(autodiff::createDeriveInference());
+  manager.addPass(partition::createPartitionExperts());
   manager.addPass(createCSEPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(autodiff::createDifferentiate());
@@ -191,9 +193,12 @@ static void addJoint(OpPassManager &manager, bool inference) {
 
 /// The chunks of a pipeline instead, each differentiated by itself, and the
 /// table of what its stages do with them.
-static void addChunks(OpPassManager &manager) {
+static void addChunks(OpPassManager &manager, bool inference) {
   manager.addPass(partition::createAnnotateLayout());
   manager.addPass(partition::createPartition());
+  if (inference)
+    manager.addPass(autodiff::createDeriveInference());
+  manager.addPass(partition::createPartitionExperts());
   manager.addPass(stages::createCutChunks());
   manager.addPass(stages::createMakeSchedule());
   manager.addPass(stages::createVerifySchedule());
@@ -268,6 +273,7 @@ static void addRT(OpPassManager &manager) {
   kernels::VerifyKernelsOptions loops;
   loops.loops = true;
   manager.addPass(kernels::createVerifyKernels(loops));
+  manager.addPass(memory::createOverlapCollectives());
   manager.addPass(memory::createPlanMemory());
   manager.addPass(memory::createVerifyPlan());
 }
@@ -277,9 +283,13 @@ static void addRT(OpPassManager &manager) {
 planning::Phases reprise::getPhases() { return {addApply, addKernels, addRT}; }
 
 void reprise::setTarget(ModuleOp module, const TargetOptions &target) {
+  Builder builder(module.getContext());
+  if (target.overlap)
+    module->removeAttr(rt::kNoOverlapAttr);
+  else
+    module->setAttr(rt::kNoOverlapAttr, builder.getUnitAttr());
   if (!target.isCuda)
     return;
-  Builder builder(module.getContext());
   module->setAttr(rt::kAlignmentAttr,
                   builder.getI64IntegerAttr(kCudaAlignment));
   module->setAttr(rt::kGemmWorkspaceAttr,
@@ -288,6 +298,8 @@ void reprise::setTarget(ModuleOp module, const TargetOptions &target) {
     module->setAttr(rt::kBiasKernelsAttr, builder.getUnitAttr());
   module->setAttr(rt::kMostLaunchesAttr,
                   builder.getI64IntegerAttr(kMostLaunchesOfGraph));
+  for (auto part : module.getOps<ModuleOp>()) // Of a pipeline.
+    setTarget(part, target);
 }
 
 /// Refuses what comes as text, unless it is what the phase leaves. (NN and
@@ -305,11 +317,11 @@ static void addVerifiers(OpPassManager &manager, Phase from) {
 /// their own ways.
 static void buildPipelineOfStages(OpPassManager &manager, Phase from, Phase to,
                                   const RecomputeOptions &recompute,
-                                  const TargetOptions &target) {
+                                  bool inference, const TargetOptions &target) {
   auto passes = [&](Phase phase) { return from < phase && phase <= to; };
   addVerifiers(manager.nest<ModuleOp>(), from);
   if (passes(Phase::Joint))
-    addChunks(manager);
+    addChunks(manager, inference);
   if (passes(Phase::Remat)) {
     RecomputeOptions own = recompute;
     own.stages = 1;
@@ -328,6 +340,10 @@ static void buildPipelineOfStages(OpPassManager &manager, Phase from, Phase to,
   if (from < Phase::LLVM && to == Phase::LLVM)
     codegen::buildCPULoweringPipeline(manager.nest<ModuleOp>(),
                                       target.registers);
+  if (from < Phase::GPU && to >= Phase::GPU)
+    cuda::buildDeviceEmissionPipeline(manager.nest<ModuleOp>(), {target.chip});
+  if (passes(Phase::NVVM))
+    cuda::buildDeviceLoweringPipeline(manager.nest<ModuleOp>());
 }
 
 bool reprise::isPipeline(ModuleOp module) {
@@ -338,7 +354,8 @@ void reprise::buildPipeline(OpPassManager &manager, Phase from, Phase to,
                             const RecomputeOptions &recompute, bool inference,
                             const TargetOptions &target) {
   if (target.isPipeline)
-    return buildPipelineOfStages(manager, from, to, recompute, target);
+    return buildPipelineOfStages(manager, from, to, recompute, inference,
+                                 target);
   auto passes = [&](Phase phase) { return from < phase && phase <= to; };
   addVerifiers(manager, from);
   if (passes(Phase::Joint))

@@ -10,6 +10,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Interfaces/Facts.h"
 #include <map>
 
 using namespace mlir;
@@ -141,22 +142,22 @@ static void addPoints(const PlanCurve &curve, BudgetSearch &search,
 /// What the options would take that are tried beside a budget, with nothing
 /// else decided.
 static FailureOr<std::vector<BudgetChoice>>
-addRivals(Trial &trial, const CostTable &costs, const BudgetSettings &settings,
-          const Budget &budget) {
+addBaselines(WhatIf &whatIf, const CostTable &costs,
+             const BudgetSettings &settings, const Budget &budget) {
   bool isMemory = budget.kind == Budget::Kind::Memory;
   FailureOr<TracedGraph> undecided =
-      traceUndecided(trial, costs, settings.isFree);
+      traceUndecided(whatIf, costs, settings.isFree);
   if (failed(undecided))
     return failure();
   // What is alive may be packed worse, beside gradients more than elsewhere.
-  auto planRival = [&](func::FuncOp decided) -> int64_t {
+  auto planBaseline = [&](func::FuncOp decided) -> int64_t {
     auto decide = [&](func::FuncOp own) {
       for (auto [to, from] :
            llvm::zip(own.getBody().front(), decided.getBody().front()))
         if (Attribute decision = from.getAttr(remat::kDecisionAttr))
           to.setAttr(remat::kDecisionAttr, decision);
     };
-    auto program = trial.plan(decide, settings.isFree, /*rowsApart=*/false);
+    auto program = whatIf.plan(decide, settings.isFree, /*rowsApart=*/false);
     if (failed(program))
       return -1;
     FailureOr<PlannedBytes> bytes = getPlannedBytes(**program);
@@ -167,28 +168,28 @@ addRivals(Trial &trial, const CostTable &costs, const BudgetSettings &settings,
   TracedGraph whole = *undecided;
   countWrittenGradients(whole);
   solver::StepSimulator all(whole.graph), activations(undecided->graph);
-  auto measure = [&](const solver::KeptValues &kept) -> RivalRun {
+  auto measure = [&](const solver::KeptValues &kept) -> BaselineRun {
     const solver::StepRun &run = all.run(kept);
     int64_t bytes = isMemory
-                        ? run.peak + getBaseBytes(trial.getStep(), whole, run)
+                        ? run.peak + getBaseBytes(whatIf.getStep(), whole, run)
                         : activations.run(kept).peak;
     return {bytes, run.peak,
             run.replaySeconds * double(undecided->graph.microBatches)};
   };
-  return tryRivals(trial, *undecided, settings, budget.bytes, measure,
-                   planRival);
+  return tryBaselines(whatIf, *undecided, settings, budget.bytes, measure,
+                      planBaseline);
 }
 
 /// The price of memory, in seconds of a step for a byte, around a point.
 static double getPrice(const PlanCurve &curve, int64_t point, double slope,
                        const BudgetReport &report) {
-  if (report.certificate.moments.empty())
+  if (report.certificate.points.empty())
     return point + 1 < int64_t(curve.points.size())
                ? slope * double(report.microBatches)
                : 0;
   double price = 0;
-  for (const solver::CertifiedMoment &moment : report.certificate.moments)
-    price += moment.secondsPerByte * double(report.microBatches);
+  for (const solver::PricedPoint &point : report.certificate.points)
+    price += point.secondsPerByte * double(report.microBatches);
   return price;
 }
 
@@ -267,7 +268,7 @@ static void addRegret(const PlanCurve &curve, int64_t point,
   report.scenarios = solver::computeRegret(
       traced.graph, curve.getPlan(point),
       report.budget.bytes - (isMemory ? report.baseBytes : 0), groups,
-      {"products", "attention", "everything else"});
+      {"GEMMs", "attention", "everything else"});
 }
 
 /// The point whose plan a budget gets; -1 after a message that says why it gets
@@ -296,13 +297,13 @@ FailureOr<BudgetReport> planning::solveBudget(const Phases &phases,
   if (budget.kind == Budget::Kind::Activations)
     module->setAttr(rt::kActivationsFirstAttr,
                     UnitAttr::get(module.getContext()));
-  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module, phases);
+  FailureOr<std::unique_ptr<WhatIf>> whatIf = WhatIf::create(module, phases);
   FailureOr<PlanCurve> curve = failure();
-  if (succeeded(trial))
-    curve = PlanCurve::find(**trial, budget.kind, costs, settings.isFree);
+  if (succeeded(whatIf))
+    curve = PlanCurve::find(**whatIf, budget.kind, costs, settings.isFree);
   if (failed(curve))
     return refuseStep(step);
-  BudgetSearch search(**trial, *curve, budget.kind, settings.isFree);
+  BudgetSearch search(**whatIf, *curve, budget.kind, settings.isFree);
   int64_t point = findPoint(step, *curve, search, budget, settings);
   if (point < 0)
     return failure();
@@ -318,14 +319,14 @@ FailureOr<BudgetReport> planning::solveBudget(const Phases &phases,
     addRegret(*curve, point, report);
   addPoints(*curve, search, settings.hasBounds, report);
   // An option has the head as it was.
-  for (auto head : step.getBody().getOps<nn::LinearCrossEntropyOp>())
-    setHeadRows((*trial)->getModule(), head.getRows());
-  FailureOr<std::vector<BudgetChoice>> rivals =
-      addRivals(**trial, costs, settings, budget);
-  if (failed(rivals))
+  for (auto head : step.getBody().getOps<RowChunks>())
+    setHeadRows((*whatIf)->getModule(), head.getChunkRows());
+  FailureOr<std::vector<BudgetChoice>> baselines =
+      addBaselines(**whatIf, costs, settings, budget);
+  if (failed(baselines))
     return step.emitError("needs to become a schedule without what is decided "
                           "of it, to be compared with Megatron's options");
-  report.rivals = std::move(*rivals);
+  report.baselines = std::move(*baselines);
   const HeadOption &option = curve->getOption(point);
   setHeadRows(module, option.rows);
   writeDecisions(step, *option.traced, curve->getPlan(point),

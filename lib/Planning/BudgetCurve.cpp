@@ -15,6 +15,7 @@
 #include "BudgetPlans.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Interfaces/Facts.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -24,8 +25,8 @@ void planning::setHeadRows(ModuleOp module, int64_t rows) {
   if (rows == 0)
     return;
   for (auto function : module.getOps<func::FuncOp>())
-    for (auto head : function.getOps<nn::LinearCrossEntropyOp>())
-      head.setRows(rows);
+    for (auto head : function.getOps<RowChunks>())
+      head.setChunkRows(rows);
 }
 
 /// The rows that a chunk of the head may have: as many as it has, half and a
@@ -33,28 +34,25 @@ void planning::setHeadRows(ModuleOp module, int64_t rows) {
 static SmallVector<int64_t> getHeadRows(func::FuncOp step) {
   auto train =
       step->getParentOp()->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
-  auto heads = step.getBody().getOps<nn::LinearCrossEntropyOp>();
+  auto heads = step.getBody().getOps<RowChunks>();
   if (heads.empty() || (train && train.get(nn::kHeadChunkRows)))
     return {0};
-  nn::LinearCrossEntropyOp head = *heads.begin();
-  int64_t block = nn::LinearCrossEntropyOp::getRowBlock(
-      cast<ShapedType>(head.getInput().getType()).getElementType());
-  int64_t tokens =
-      cast<ShapedType>(head.getLosses().getType()).getNumElements();
-  int64_t all = llvm::alignTo(tokens, block);
-  SmallVector<int64_t> rows = {std::min<int64_t>(int64_t(head.getRows()), all)};
+  RowChunks head = *heads.begin();
+  int64_t block = head.getRowMultiple();
+  int64_t all = llvm::alignTo(head.getAllRows(), block);
+  SmallVector<int64_t> rows = {std::min<int64_t>(head.getChunkRows(), all)};
   while (rows.size() < 3 && rows.back() % (2 * block) == 0)
     rows.push_back(rows.back() / 2);
   return rows;
 }
 
-FailureOr<PlanCurve> PlanCurve::find(Trial &trial, Budget::Kind kind,
+FailureOr<PlanCurve> PlanCurve::find(WhatIf &whatIf, Budget::Kind kind,
                                      const CostTable &costs, bool isFree) {
   PlanCurve curve;
-  SmallVector<int64_t> allRows = getHeadRows(trial.getStep());
+  SmallVector<int64_t> allRows = getHeadRows(whatIf.getStep());
   for (int64_t rows : allRows) {
-    setHeadRows(trial.getModule(), rows);
-    FailureOr<TracedGraph> traced = trial.trace(costs, isFree);
+    setHeadRows(whatIf.getModule(), rows);
+    FailureOr<TracedGraph> traced = whatIf.trace(costs, isFree);
     if (failed(traced))
       return failure();
     HeadOption &option = curve.options.emplace_back();
@@ -69,34 +67,34 @@ FailureOr<PlanCurve> PlanCurve::find(Trial &trial, Budget::Kind kind,
                                              : option.seconds) += op.seconds;
     for (size_t number = 0; number < option.curve->getPoints().size(); ++number)
       curve.addPoint(
-          trial, kind,
+          whatIf, kind,
           {int64_t(curve.options.size()) - 1, int64_t(number), 0, 0});
   }
-  setHeadRows(trial.getModule(), allRows.front());
+  setHeadRows(whatIf.getModule(), allRows.front());
   // The curve's plans are of layers that do alike. Others may be better where
   // little is kept: some options, and what comes of the smallest plan.
   bool isDecided =
-      llvm::any_of(trial.getStep().getBody().front(), [](Operation &op) {
+      llvm::any_of(whatIf.getStep().getBody().front(), [](Operation &op) {
         return op.hasAttr(remat::kDecisionAttr);
       });
   if (!isDecided)
     for (const solver::KeptValues &kept :
-         listOptions(trial, *curve.options.front().traced))
-      curve.addBeside(trial, kind, 0, kept);
+         listOptions(whatIf, *curve.options.front().traced))
+      curve.addBeside(whatIf, kind, 0, kept);
   curve.keepBest();
   if (curve.points.empty())
     return curve;
   int64_t option = curve.points.front().option;
   for (const solver::FoundPlan &found :
        solver::shrink(curve.options[option].traced->graph, curve.getPlan(0)))
-    curve.addBeside(trial, kind, option, found.kept);
+    curve.addBeside(whatIf, kind, option, found.kept);
   curve.keepBest();
   return curve;
 }
 
 /// Bytes and seconds are those of the whole step: what layers add up to may be
 /// more than what is alive at one time.
-void PlanCurve::addPoint(Trial &trial, Budget::Kind kind, Point point) {
+void PlanCurve::addPoint(WhatIf &whatIf, Budget::Kind kind, Point point) {
   points.push_back(point);
   size_t number = points.size() - 1;
   const HeadOption &option = getOption(number);
@@ -104,11 +102,11 @@ void PlanCurve::addPoint(Trial &trial, Budget::Kind kind, Point point) {
   const solver::StepRun &run = simulator.run(getPlan(number));
   points.back().bytes = run.peak;
   if (kind == Budget::Kind::Memory)
-    points.back().bytes += getBaseBytes(trial.getStep(), *option.traced, run);
+    points.back().bytes += getBaseBytes(whatIf.getStep(), *option.traced, run);
   points.back().seconds = option.seconds + run.replaySeconds;
 }
 
-void PlanCurve::addBeside(Trial &trial, Budget::Kind kind, int64_t option,
+void PlanCurve::addBeside(WhatIf &whatIf, Budget::Kind kind, int64_t option,
                           const solver::KeptValues &kept) {
   solver::StepSimulator simulator(options[option].traced->graph);
   const solver::StepRun &run = simulator.run(kept);
@@ -116,7 +114,7 @@ void PlanCurve::addBeside(Trial &trial, Budget::Kind kind, int64_t option,
     return;
   beside.push_back({kept, {run.peak, run.replaySeconds}});
   Point point = {option, 0, 0, 0, int64_t(beside.size()) - 1};
-  addPoint(trial, kind, point);
+  addPoint(whatIf, kind, point);
 }
 
 void PlanCurve::keepBest() {
@@ -153,7 +151,7 @@ PlanCurve::computeBounds(const solver::Certificate &like,
     problem.baseBytes = like.baseBytes;
     size_t last = option.curve->getPoints().size() - 1;
     solver::certify(option.traced->graph, option.curve->getPlan(last),
-                    like.moments.empty() ? 0 : like.moments[0].secondsPerByte,
+                    like.points.empty() ? 0 : like.points[0].secondsPerByte,
                     problem);
     std::vector<double> bounds = solver::computeBounds(problem, budgets);
     for (double &bound : bounds)

@@ -68,7 +68,7 @@ void PipelineReport::print(raw_ostream &os) const {
              : "within the budget ")
      << "take less than " << formatSeconds(bound) << "; the gap is "
      << formatShare(std::max(span - bound, 0.0), span) << "\n";
-  printRivals(os, rivals, budget.bytes);
+  printBaselines(os, baselines, budget.bytes);
 }
 
 void PipelineReport::writeCurve(raw_ostream &os, bool plan) const {
@@ -101,7 +101,7 @@ void PipelineReport::writeCurve(raw_ostream &os, bool plan) const {
             json.attribute("lower_bound_seconds", point.boundSeconds);
         });
     });
-    writeRivals(json, rivals);
+    writeBaselines(json, baselines);
   });
   os << "\n";
 }

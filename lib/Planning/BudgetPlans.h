@@ -9,7 +9,7 @@
 #ifndef REPRISE_LIB_PLANNING_BUDGETPLANS_H
 #define REPRISE_LIB_PLANNING_BUDGETPLANS_H
 
-#include "Trial.h"
+#include "WhatIf.h"
 #include "reprise/Planning/Budget.h"
 #include "reprise/Solver/Budget.h"
 #include "llvm/Support/JSON.h"
@@ -41,9 +41,9 @@ public:
     int64_t beside = -1;   ///< of the plans beside the curve, if it is one
   };
 
-  /// Leaves the head of `trial` as the first option has it. Fails without a
+  /// Leaves the head of `whatIf` as the first option has it. Fails without a
   /// diagnostic if the step is none that becomes a schedule.
-  static mlir::FailureOr<PlanCurve> find(Trial &trial, Budget::Kind kind,
+  static mlir::FailureOr<PlanCurve> find(WhatIf &whatIf, Budget::Kind kind,
                                          const CostTable &costs, bool isFree);
 
   /// The last point that needs at most `bytes`; -1 if there is none.
@@ -82,9 +82,9 @@ public:
   std::vector<Point> points;       ///< bytes grow, seconds fall
 
 private:
-  void addPoint(Trial &trial, Budget::Kind kind, Point point);
+  void addPoint(WhatIf &whatIf, Budget::Kind kind, Point point);
   /// A plan that is none of the curve of its option.
-  void addBeside(Trial &trial, Budget::Kind kind, int64_t option,
+  void addBeside(WhatIf &whatIf, Budget::Kind kind, int64_t option,
                  const solver::KeptValues &kept);
   /// Leaves those that none is better than.
   void keepBest();
@@ -97,7 +97,7 @@ private:
 /// slower plan, and one of the bytes of an answer gets that answer.
 class BudgetSearch {
 public:
-  BudgetSearch(Trial &trial, const PlanCurve &curve, Budget::Kind kind,
+  BudgetSearch(WhatIf &whatIf, const PlanCurve &curve, Budget::Kind kind,
                bool isFree);
 
   /// The fastest plan whose program takes at most `bytes`; -1 if there is none.
@@ -118,21 +118,21 @@ public:
   /// one or more of which are one in the program that runs.
   /// Its buffers are where that one has them, as far as it has them.
   mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> planApart(int64_t point) {
-    return plan(point, /*rowsApart=*/true, &look(point).places);
+    return plan(point, /*rowsApart=*/true, &look(point).offsets);
   }
 
 private:
   struct Known {
     PlannedBytes planned;
-    Places places; ///< of the program that runs
+    KnownOffsets offsets; ///< of the program that runs
     int64_t bytes = -1;
   };
 
   mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
-  plan(int64_t point, bool rowsApart, const Places *places);
+  plan(int64_t point, bool rowsApart, const KnownOffsets *offsets);
   const Known &look(int64_t point);
 
-  Trial &trial;
+  WhatIf &whatIf;
   const PlanCurve &curve;
   Budget::Kind kind;
   bool isFree;
@@ -148,47 +148,47 @@ void writeDecisions(mlir::func::FuncOp step, const TracedGraph &traced,
                     const solver::KeptValues &kept,
                     llvm::ArrayRef<std::pair<int64_t, int64_t>> segments);
 
-/// Takes the decisions of `trial` away and traces what is left.
+/// Takes the decisions of `whatIf` away and traces what is left.
 mlir::FailureOr<TracedGraph>
-traceUndecided(Trial &trial, const CostTable &costs, bool isFree);
+traceUndecided(WhatIf &whatIf, const CostTable &costs, bool isFree);
 
 /// What a step takes if so much of it is kept: the bytes that a budget is
 /// compared with, those that grow and shrink with the program's, and the time
 /// of its replays.
-struct RivalRun {
+struct BaselineRun {
   int64_t bytes = 0, programBytes = 0;
   double replaySeconds = 0;
 };
-using MeasureRival =
-    llvm::function_ref<RivalRun(const solver::KeptValues &kept)>;
+using MeasureBaseline =
+    llvm::function_ref<BaselineRun(const solver::KeptValues &kept)>;
 
 /// The bytes of the memory plan of a step that is decided, for what a budget is
-/// compared with; -1 if there is none. Null where `MeasureRival` knows them.
-using PlanRival = llvm::function_ref<int64_t(mlir::func::FuncOp decided)>;
+/// compared with; -1 if there is none. Null where `MeasureBaseline` knows them.
+using PlanBaseline = llvm::function_ref<int64_t(mlir::func::FuncOp decided)>;
 
 /// What Megatron's options keep of a step that nobody has decided, each on its
 /// own; of those with a number of layers some.
-std::vector<solver::KeptValues> listOptions(const Trial &trial,
+std::vector<solver::KeptValues> listOptions(const WhatIf &whatIf,
                                             const TracedGraph &traced);
 
 /// What Megatron's options would take, each on its own, as they are decided
 /// here: of each kind that has a number of layers the fastest that takes at
-/// most `bytes`, or else the smallest. `trial` and `traced` are of a step that
+/// most `bytes`, or else the smallest. `whatIf` and `traced` are of a step that
 /// nobody has decided.
-std::vector<BudgetChoice> tryRivals(const Trial &trial,
-                                    const TracedGraph &traced,
-                                    const BudgetSettings &settings,
-                                    int64_t bytes, MeasureRival measure,
-                                    PlanRival plan = nullptr);
+std::vector<BudgetChoice> tryBaselines(const WhatIf &whatIf,
+                                       const TracedGraph &traced,
+                                       const BudgetSettings &settings,
+                                       int64_t bytes, MeasureBaseline measure,
+                                       PlanBaseline plan = nullptr);
 
 /// "  Megatron's options: full block 14 10.118 s, 16.5 GiB; …", the fastest of
 /// those within `bytes`, and the smallest that is not.
-void printRivals(llvm::raw_ostream &os, llvm::ArrayRef<BudgetChoice> rivals,
-                 int64_t bytes);
+void printBaselines(llvm::raw_ostream &os,
+                    llvm::ArrayRef<BudgetChoice> baselines, int64_t bytes);
 
 /// The key "megatron".
-void writeRivals(llvm::json::OStream &json,
-                 llvm::ArrayRef<BudgetChoice> rivals);
+void writeBaselines(llvm::json::OStream &json,
+                    llvm::ArrayRef<BudgetChoice> baselines);
 
 /// Fills in buffers, and what the schedule reads and writes of them, from the
 /// planned step, whose activations begin where those of the program that runs
@@ -196,9 +196,6 @@ void writeRivals(llvm::json::OStream &json,
 /// Fails without a diagnostic if `certificate` is of another schedule.
 llvm::LogicalResult addBuffers(mlir::ModuleOp planned,
                                solver::Certificate &certificate);
-
-/// The option that asks for a little more than `smallest` bytes.
-std::string getFitting(Budget::Kind kind, int64_t smallest);
 
 /// Adds what is alive at the peak of a plan, and why, as notes.
 void noteAlive(mlir::InFlightDiagnostic &error, mlir::func::FuncOp step,

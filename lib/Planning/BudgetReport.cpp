@@ -76,27 +76,27 @@ void BudgetReport::print(raw_ostream &os) const {
        << "no replay would end with more memory\n";
   if (headRows > 0)
     os << "  head: in chunks of " << headRows << " rows\n";
-  printRivals(os, rivals, budget.bytes);
+  printBaselines(os, baselines, budget.bytes);
 }
 
-void planning::printRivals(raw_ostream &os, ArrayRef<BudgetChoice> rivals,
-                           int64_t bytes) {
+void planning::printBaselines(raw_ostream &os, ArrayRef<BudgetChoice> baselines,
+                              int64_t bytes) {
   // The fastest that fit, and the smallest that does not.
   std::vector<BudgetChoice> fitting;
   const BudgetChoice *nearest = nullptr;
-  for (const BudgetChoice &rival : rivals)
-    if (rival.bytes <= bytes)
-      fitting.push_back(rival);
-    else if (!nearest || rival.bytes < nearest->bytes)
-      nearest = &rival;
+  for (const BudgetChoice &baseline : baselines)
+    if (baseline.bytes <= bytes)
+      fitting.push_back(baseline);
+    else if (!nearest || baseline.bytes < nearest->bytes)
+      nearest = &baseline;
   llvm::stable_sort(fitting, [](const BudgetChoice &a, const BudgetChoice &b) {
     return a.replaySeconds < b.replaySeconds;
   });
   constexpr size_t kShown = 3;
   os << "  Megatron's options:";
-  for (const BudgetChoice &rival : ArrayRef(fitting).take_front(kShown))
-    os << " " << rival.name << " " << formatSeconds(rival.replaySeconds) << ", "
-       << formatBytes(rival.bytes) << ";";
+  for (const BudgetChoice &baseline : ArrayRef(fitting).take_front(kShown))
+    os << " " << baseline.name << " " << formatSeconds(baseline.replaySeconds)
+       << ", " << formatBytes(baseline.bytes) << ";";
   if (fitting.empty())
     os << " none fits;";
   if (nearest)
@@ -136,15 +136,15 @@ void BudgetReport::writeCurve(raw_ostream &os, bool plan) const {
           }
         });
     });
-    writeRivals(json, rivals);
+    writeBaselines(json, baselines);
   });
   os << "\n";
 }
 
-void planning::writeRivals(llvm::json::OStream &json,
-                           ArrayRef<BudgetChoice> rivals) {
+void planning::writeBaselines(llvm::json::OStream &json,
+                              ArrayRef<BudgetChoice> baselines) {
   json.attributeArray("megatron", [&] {
-    for (const BudgetChoice &choice : rivals)
+    for (const BudgetChoice &choice : baselines)
       json.object([&] {
         json.attribute("recompute", choice.name);
         json.attribute("peak_bytes", choice.bytes);
@@ -206,7 +206,7 @@ static std::string getReason(const TracedGraph &traced,
                              Operation *maker) {
   const solver::StepGraph &graph = traced.graph;
   if (value.isWorkspace)
-    return "workspace of the product";
+    return "workspace of the GEMM";
   std::string readBy;
   if (value.last < int64_t(run.schedule.size()))
     readBy = "; last read by " + graph.ops[run.schedule[value.last].op].name;
@@ -275,7 +275,7 @@ void planning::noteAlive(InFlightDiagnostic &error, func::FuncOp step,
   for (Operation &op : step.getBody().front())
     ops.push_back(&op);
   auto getMaker = [&](int64_t position) {
-    int64_t place = traced.places[run.schedule[position].op];
+    int64_t place = traced.positions[run.schedule[position].op];
     return place < 0 ? nullptr : ops[place];
   };
   auto getPlace = [&](int64_t position) {
@@ -496,7 +496,7 @@ LogicalResult planning::addBuffers(ModuleOp planned,
   if (!step || failed(bytes))
     return failure();
   // Other launches may be given more micro-batches at a time, and have more
-  // places for what waits.
+  // buffers for inputs that wait.
   int64_t shift = certificate.baseBytes - bytes->begin;
   if (failed(BufferReader(certificate, shift).run(step)))
     return failure();

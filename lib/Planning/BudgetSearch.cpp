@@ -22,19 +22,19 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::planning;
 
-BudgetSearch::BudgetSearch(Trial &trial, const PlanCurve &curve,
+BudgetSearch::BudgetSearch(WhatIf &whatIf, const PlanCurve &curve,
                            Budget::Kind kind, bool isFree)
-    : trial(trial), curve(curve), kind(kind), isFree(isFree) {}
+    : whatIf(whatIf), curve(curve), kind(kind), isFree(isFree) {}
 
 FailureOr<OwningOpRef<ModuleOp>>
-BudgetSearch::plan(int64_t point, bool rowsApart, const Places *places) {
+BudgetSearch::plan(int64_t point, bool rowsApart, const KnownOffsets *offsets) {
   const HeadOption &option = curve.getOption(point);
-  setHeadRows(trial.getModule(), option.rows);
+  setHeadRows(whatIf.getModule(), option.rows);
   auto decide = [&](func::FuncOp step) {
     writeDecisions(step, *option.traced, curve.getPlan(point),
                    curve.getSegments(point));
   };
-  return trial.plan(decide, isFree, rowsApart, places);
+  return whatIf.plan(decide, isFree, rowsApart, offsets);
 }
 
 /// Whether the launches of `program` are those that the graph of a point runs.
@@ -69,7 +69,7 @@ static int64_t countBytes(Budget::Kind kind, const PlannedBytes &program,
 
 /// The launches that run are planned, and those of the graph, for it is their
 /// buffers that a certificate has: one of those that run may be several of the
-/// graph's. Buffers of both are in the same places, and what only the graph's
+/// graph's. Buffers of both have the same offsets, and what only the graph's
 /// have is among them. Where something does not fit there, packing by itself is
 /// tried, too. Takes 0.06 s with 12 layers of GPT-2, 0.4 s with 96, on a busy
 /// core. A plan under which launches form otherwise than the graph foresees is
@@ -79,13 +79,13 @@ const BudgetSearch::Known &BudgetSearch::look(int64_t point) {
   Known &found = entry->second;
   if (!isNew)
     return found;
-  auto runs = plan(point, /*rowsApart=*/false, /*places=*/nullptr);
+  auto runs = plan(point, /*rowsApart=*/false, /*offsets=*/nullptr);
   if (failed(runs))
     return found;
   FailureOr<PlannedBytes> planned = getPlannedBytes(**runs);
-  Places places = getPlaces(**runs);
+  KnownOffsets offsets = getKnownOffsets(**runs);
   int64_t apartBytes = -1;
-  for (const Places &tried : {places, Places()}) {
+  for (const KnownOffsets &tried : {offsets, KnownOffsets()}) {
     auto apart = plan(point, /*rowsApart=*/true, &tried);
     if (failed(planned) || failed(apart) || !hasSchedule(**apart, curve, point))
       return found;
@@ -95,7 +95,7 @@ const BudgetSearch::Known &BudgetSearch::look(int64_t point) {
     int64_t bytes = countBytes(kind, *other, planned->begin);
     if (apartBytes < 0 || bytes < apartBytes) {
       apartBytes = bytes;
-      found.places = tried;
+      found.offsets = tried;
     }
     if (apartBytes <= countBytes(kind, *planned, planned->begin))
       break;

@@ -8,6 +8,7 @@
 
 #include "BudgetStages.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Remat/Summary.h"
@@ -160,14 +161,14 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
   // What is in no layer is on the way to the first stage, or from the last.
   int64_t outside = 0;
   for (Operation &op : step.getBody().front()) {
-    if (isa<nn::UpdateOp>(op))
+    if (nn::begins(&op, nn::StepPhase::Update))
       break;
     nn::ScopeAttr scope = nn::getScope(&op);
     int64_t layer = scope ? scope.getLayer() : -1;
     bool isInLayer = layer >= 0 && layer < int64_t(stageOf.size());
     if (isInLayer)
       outside = isBackward ? 0 : numStages - 1;
-    isBackward |= isa<nn::BackwardOp>(op);
+    isBackward |= nn::begins(&op, nn::StepPhase::Backward);
     int64_t stage = isInLayer ? stageOf[layer] : outside;
     for (Value operand : op.getOperands())
       if (auto argument = dyn_cast<BlockArgument>(operand))
@@ -235,11 +236,11 @@ static bool certifyStage(const Pipeline &pipeline, int64_t number,
   return true;
 }
 
-/// Says what the stage needs whose smallest plan is the largest, and why.
-static void refuseStages(func::FuncOp step, const TracedGraph &traced,
-                         const Pipeline &pipeline, const Budget &budget,
-                         solver::PipelineCertificate &certificate) {
-  // With offsets, as a budget is met.
+/// The stage whose smallest plan is the largest, and its bytes with offsets, as
+/// a budget is met.
+static std::pair<int64_t, int64_t>
+findTightest(const Pipeline &pipeline,
+             solver::PipelineCertificate &certificate) {
   int64_t least = 0, tightest = 0;
   for (int64_t number = 0; number < pipeline.shape.stages; ++number) {
     certifyStage(pipeline, number, 0, certificate);
@@ -252,6 +253,15 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
       tightest = number;
     }
   }
+  return {tightest, least};
+}
+
+/// Says what the stage needs whose smallest plan is the largest, and why.
+static void refuseStages(func::FuncOp step, const TracedGraph &traced,
+                         const Pipeline &pipeline, const Budget &budget,
+                         solver::PipelineCertificate &certificate) {
+  auto [tightest, least] = findTightest(pipeline, certificate);
+  least = budget.neededBytes.value_or(least);
   std::string fitting = getFitting(budget.kind, least);
   InFlightDiagnostic error =
       step.emitError("needs ")
@@ -277,12 +287,12 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
   // Ops of the chunk go by their names in the step.
   TracedGraph part;
   part.graph = chunk.step.graph;
-  llvm::StringMap<int64_t> places;
-  for (auto [op, place] : llvm::zip(traced.graph.ops, traced.places))
-    places[op.name] = place;
+  llvm::StringMap<int64_t> positions;
+  for (auto [op, position] : llvm::zip(traced.graph.ops, traced.positions))
+    positions[op.name] = position;
   for (const solver::StepOp &op : part.graph.ops) {
-    auto known = places.find(op.name);
-    part.places.push_back(known == places.end() ? -1 : known->second);
+    auto known = positions.find(op.name);
+    part.positions.push_back(known == positions.end() ? -1 : known->second);
   }
   error.attachNote(step.getLoc())
       << "that is "
@@ -307,7 +317,11 @@ planStages(func::FuncOp step, const TracedGraph &traced,
     if (stage.curve.empty())
       return step.emitError("has no plan for a budget on stage ")
              << number << ": what decisions drop cannot be computed again";
-  SmallVector<int64_t> points = plans.find(certificate.budgetBytes);
+  if (budget.isLeast)
+    certificate.budgetBytes = findTightest(pipeline, certificate).second;
+  SmallVector<int64_t> points =
+      budget.isLeast ? SmallVector<int64_t>(pipeline.stages.size(), 0)
+                     : plans.find(certificate.budgetBytes);
   bool fits = !points.empty();
   for (auto [number, point] : llvm::enumerate(points))
     fits &= certifyStage(pipeline, number, point, certificate);
@@ -425,9 +439,9 @@ static StageReport describeStage(const Pipeline &pipeline, int64_t number,
   report.askedSeconds = most.seconds;
   report.boundSeconds = solver::getStageBound(certificate, number);
   // Chunks have one price.
-  for (const solver::CertifiedMoment &moment :
-       certificate.chunks[number].certificate.moments)
-    report.secondsPerByte += moment.secondsPerByte;
+  for (const solver::PricedPoint &point :
+       certificate.chunks[number].certificate.points)
+    report.secondsPerByte += point.secondsPerByte;
   for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
     report.chunks.push_back({chunk.first, chunk.count, chunk.inFlight});
     report.computeSeconds += chunk.times.forward + chunk.times.backward;
@@ -482,10 +496,10 @@ planning::solveStages(const Phases &phases, ModuleOp module,
   if (!chunks)
     return module.emitError("needs a function @step with 'remat.chunks' to be "
                             "planned for the stages of a pipeline");
-  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module, phases);
+  FailureOr<std::unique_ptr<WhatIf>> whatIf = WhatIf::create(module, phases);
   FailureOr<TracedGraph> traced = failure();
-  if (succeeded(trial))
-    traced = (*trial)->trace(costs, settings.isFree);
+  if (succeeded(whatIf))
+    traced = (*whatIf)->trace(costs, settings.isFree);
   if (failed(traced))
     return step.emitError("needs to be a step that becomes a schedule, to be "
                           "planned for a budget");
@@ -521,12 +535,12 @@ planning::solveStages(const Phases &phases, ModuleOp module,
   dropSlack(certificate);
   if (settings.hasBounds)
     addBounds(report);
-  FailureOr<std::vector<BudgetChoice>> rivals = tryStageRivals(
-      step, **trial, costs, settings, budget.bytes, certificate.baseBytes);
-  if (failed(rivals))
+  FailureOr<std::vector<BudgetChoice>> baselines = tryStageBaselines(
+      step, **whatIf, costs, settings, budget.bytes, certificate.baseBytes);
+  if (failed(baselines))
     return step.emitError("needs to become a schedule without what is decided "
                           "of it, to be compared with Megatron's options");
-  report.rivals = std::move(*rivals);
+  report.baselines = std::move(*baselines);
   StageDecisions decided = getDecisions(*traced, *pipeline, points);
   writeDecisions(step, *traced, decided.kept, decided.segments);
   return report;

@@ -103,13 +103,13 @@ std::vector<int64_t> getStateBytes(mlir::func::FuncOp step,
                                    const Pipeline &pipeline,
                                    remat::ChunksAttr chunks);
 
-/// As `tryRivals`, on the pipeline: bytes of the stage that needs most, and how
-/// much longer the schedule is than without replays. Takes the decisions of
-/// `trial` away.
+/// As `tryBaselines`, on the pipeline: bytes of the stage that needs most, and
+/// how much longer the schedule is than without replays. Takes the decisions of
+/// `whatIf` away.
 mlir::FailureOr<std::vector<BudgetChoice>>
-tryStageRivals(mlir::func::FuncOp step, Trial &trial, const CostTable &costs,
-               const BudgetSettings &settings, int64_t bytes,
-               llvm::ArrayRef<int64_t> baseBytes);
+tryStageBaselines(mlir::func::FuncOp step, WhatIf &whatIf,
+                  const CostTable &costs, const BudgetSettings &settings,
+                  int64_t bytes, llvm::ArrayRef<int64_t> baseBytes);
 
 } // namespace reprise::planning
 

@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Trial.h"
+#include "WhatIf.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Planning/Passes.h"
 #include "reprise/Solver/Budget.h"
@@ -39,10 +40,8 @@ struct KeepIdleSegment
 static SmallVector<Operation *> getLastSegment(func::FuncOp step) {
   SmallVector<Operation *> decided;
   int64_t lastLayer = -1, segment = -1;
-  for (Operation &op : step.getBody().front()) {
+  for (Operation &op : nn::getForward(step.getBody().front())) {
     nn::ScopeAttr scope = nn::getScope(&op);
-    if (isa<nn::BackwardOp>(op))
-      break;
     auto decision =
         op.getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr);
     if (decision)
@@ -91,12 +90,12 @@ static void leaveToBudget(ArrayRef<Operation *> segment) {
 /// Bytes that the program needs for what is alive at one time, with its last
 /// segment as it is decided or kept; by how much packing misses that is no
 /// merit of a plan.
-static FailureOr<int64_t> planBytes(Trial &trial, bool isFree, bool isKept) {
+static FailureOr<int64_t> planBytes(WhatIf &whatIf, bool isFree, bool isKept) {
   auto decide = [&](func::FuncOp step) {
     if (isKept)
       keep(getLastSegment(step));
   };
-  auto program = trial.plan(decide, isFree, /*rowsApart=*/false);
+  auto program = whatIf.plan(decide, isFree, /*rowsApart=*/false);
   if (failed(program))
     return failure();
   FailureOr<PlannedBytes> bytes = getPlannedBytes(**program);
@@ -116,11 +115,11 @@ void KeepIdleSegment::runOnOperation() {
     return leaveToBudget(segment);
 
   // What cannot be planned is refused by the phase that finds out.
-  auto trial = Trial::create(getOperation(), phases);
-  if (failed(trial))
+  auto whatIf = WhatIf::create(getOperation(), phases);
+  if (failed(whatIf))
     return;
-  FailureOr<int64_t> before = planBytes(**trial, isFree, /*isKept=*/false);
-  FailureOr<int64_t> after = planBytes(**trial, isFree, /*isKept=*/true);
+  FailureOr<int64_t> before = planBytes(**whatIf, isFree, /*isKept=*/false);
+  FailureOr<int64_t> after = planBytes(**whatIf, isFree, /*isKept=*/true);
   if (failed(before) || failed(after))
     return;
   bool isIdle = *after <= *before;

@@ -19,13 +19,13 @@ FailureOr<int64_t> planning::findSmallest(const Phases &phases, ModuleOp module,
   if (kind == Budget::Kind::Activations)
     module->setAttr(rt::kActivationsFirstAttr,
                     UnitAttr::get(module.getContext()));
-  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module, phases);
-  if (failed(trial))
+  FailureOr<std::unique_ptr<WhatIf>> whatIf = WhatIf::create(module, phases);
+  if (failed(whatIf))
     return failure();
-  FailureOr<PlanCurve> curve = PlanCurve::find(**trial, kind, costs, isFree);
+  FailureOr<PlanCurve> curve = PlanCurve::find(**whatIf, kind, costs, isFree);
   if (failed(curve) || curve->points.empty())
     return failure();
-  BudgetSearch search(**trial, *curve, kind, isFree);
+  BudgetSearch search(**whatIf, *curve, kind, isFree);
   int64_t point = search.findSmallest();
   if (point < 0)
     return failure();

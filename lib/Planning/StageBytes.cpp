@@ -35,10 +35,10 @@ planning::measureStages(const Phases &phases, ModuleOp module,
   if (!chunks)
     return module.emitError("needs a function @step with 'remat.chunks' for "
                             "the bytes of its stages");
-  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module, phases);
+  FailureOr<std::unique_ptr<WhatIf>> whatIf = WhatIf::create(module, phases);
   FailureOr<TracedGraph> traced = failure();
-  if (succeeded(trial))
-    traced = (*trial)->trace(costs, isFree);
+  if (succeeded(whatIf))
+    traced = (*whatIf)->trace(costs, isFree);
   if (failed(traced))
     return step.emitError("needs to be a step that becomes a schedule, for the "
                           "bytes of its stages");

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Trial.h"
+#include "WhatIf.h"
 #include "mlir/Support/FileUtilities.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Workload.h"
@@ -41,10 +41,10 @@ static FailureOr<std::string> getText(ModuleOp module, const Phases &phases,
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   if (!step)
     return module.emitError("needs a function @step to write");
-  FailureOr<std::unique_ptr<Trial>> trial = Trial::create(module, phases);
+  FailureOr<std::unique_ptr<WhatIf>> whatIf = WhatIf::create(module, phases);
   FailureOr<TracedGraph> traced = failure();
-  if (succeeded(trial))
-    traced = (*trial)->trace(costs, isFree);
+  if (succeeded(whatIf))
+    traced = (*whatIf)->trace(costs, isFree);
   if (failed(traced))
     return step.emitError("needs to be a step that becomes a schedule, to be "
                           "written for the solvers");

@@ -8,7 +8,8 @@
 
 #include "Decide.h"
 #include "reprise/Remat/Passes.h"
-#include <set>
+#include "reprise/Support/Modules.h"
+#include <map>
 
 namespace reprise::remat {
 #define GEN_PASS_DEF_ANNOTATEFULL
@@ -63,22 +64,26 @@ LogicalResult AnnotateFull::checkOptions() {
 }
 
 /// From layer to segment; without the layers that keep everything. Every chunk
-/// begins with a segment of its own.
+/// begins with a segment of its own, and so does a layer that predicts a
+/// further token, which does not go on from the one before. The first layers of
+/// a chunk are none of those.
 DenseMap<int64_t, int64_t> AnnotateFull::getSegments(const Step &step,
                                                      const Chunks &chunks) {
-  std::set<int64_t> layers;
+  std::map<int64_t, bool> layers; // Whether one begins anew.
   for (Operation *op : step.forward)
     if (getLayer(op) >= 0)
-      layers.insert(getLayer(op));
+      layers[getLayer(op)] |=
+          parseModule(getModule(op)) == ModuleKind::FurtherToken;
   DenseMap<int64_t, int64_t> segments;
   int64_t segment = -1, chunk = -1, index = 0;
-  for (int64_t layer : layers) {
-    if (int64_t next = chunks.getChunkOf(layer); next != chunk) {
+  for (auto [layer, beginsAnew] : layers) {
+    bool isUniform = method == "uniform";
+    int64_t next = chunks.getChunkOf(layer);
+    if (next != chunk || (isUniform && beginsAnew)) {
       chunk = next;
       index = 0;
     }
-    bool isUniform = method == "uniform";
-    if (isUniform || index < numLayers) {
+    if (isUniform || (index < numLayers && !beginsAnew)) {
       segment += !isUniform || index % numLayers == 0;
       segments[layer] = segment;
     }

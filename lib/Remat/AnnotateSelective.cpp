@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
+#include "reprise/Dialect/NN/Workload.h"
 #include "reprise/Remat/Passes.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/SetVector.h"
@@ -164,7 +165,8 @@ void AnnotateSelective::warnIfUseless(const Step &step,
   for (Operation *op : dropped) {
     bytes += getFreedBytes(step, op);
     flops += getFlops(op);
-    fused += isa<nn::AttentionOp>(op) && !step.isDropped(op->getResult(0));
+    fused += nn::getWorkload(op).work == Work::Attention &&
+             !step.isDropped(op->getResult(0));
   }
   if (bytes == 0) {
     getOperation().emitWarning("recompute label '")

@@ -8,6 +8,7 @@
 
 #include "reprise/Remat/Labels.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -16,9 +17,7 @@ using namespace reprise;
 
 SmallVector<StringRef> remat::findLabels(func::FuncOp step) {
   llvm::StringSet<> modules;
-  for (Operation &op : step.getBody().front()) {
-    if (isa<nn::BackwardOp>(op))
-      break;
+  for (Operation &op : nn::getForward(step.getBody().front())) {
     if (nn::ScopeAttr scope = nn::getScope(&op))
       modules.insert(scope.getModule());
   }

@@ -393,6 +393,13 @@ FailureOr<PlanFile> PlanParser::parse() {
       error(place) << "needs on or off, but got '" << word << "'";
     plan.isFree = word == "on";
   };
+  auto moves = [&](yaml::Node *value, Location place) {
+    constexpr StringLiteral what = "named or follow";
+    std::string word = readWord(value, what, place).value_or("follow");
+    if (word != "named" && word != "follow")
+      error(place) << "needs " << what << ", but got '" << word << "'";
+    plan.namesMoves = word == "named";
+  };
   auto headRows = [&](yaml::Node *value, Location place) {
     constexpr StringLiteral what = "the rows of a chunk of the head";
     if (auto word = readWord(value, what, place))
@@ -415,6 +422,7 @@ FailureOr<PlanFile> PlanParser::parse() {
            {"chunks", chunks},
            {"head_chunk_rows", headRows},
            {"free", free},
+           {"moves", moves},
            {"rules", rules}});
   if (!isWrong && !hasRules)
     error(getLocation(llvm::SMLoc())) << "needs 'rules', a list, in a plan";

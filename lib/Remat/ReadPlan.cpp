@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
+#include "ExpertMove.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interfaces/Facts.h"
 #include "reprise/Remat/Passes.h"
 #include "reprise/Remat/PlanFile.h"
 #include "reprise/Support/RecomputeLabels.h"
@@ -53,6 +55,9 @@ private:
   void warnOfKept(const PlanWord &word, const PlanRule &rule,
                   ArrayRef<OpResult> results);
   LogicalResult applyRule(const PlanRule &rule);
+  bool isMoveElsewhere(const PlanWord &word, const PlanRule &rule) const;
+  const Verdict *findFollowed(Operation *op) const;
+  void followMoves();
   void decide();
 
   bool isOf(Operation *op, const PlanRule &rule) const;
@@ -96,15 +101,15 @@ struct ReadPlan : public remat::impl::ReadPlanBase<ReadPlan> {
 
 /// Of a step as of what has its head beside it. A head that is whole stays so.
 LogicalResult ReadPlan::setHeadRows() {
-  auto heads = getOperation().getBody().getOps<nn::LinearCrossEntropyOp>();
+  auto heads = getOperation().getBody().getOps<RowChunks>();
   if (heads.empty())
     return success();
   FailureOr<PlanFile> plan = parsePlanFile(file, &getContext());
   if (failed(plan))
     return failure();
   if (int64_t rows = plan->headRows.value_or(0); rows > 0)
-    for (nn::LinearCrossEntropyOp head : heads)
-      head.setRows(rows);
+    for (RowChunks head : heads)
+      head.setChunkRows(rows);
   return success();
 }
 
@@ -183,7 +188,7 @@ FailureOr<SmallVector<OpResult>> PlanReader::find(const PlanWord &word,
         return results;
     }
   // It may be that of another chunk.
-  if (chunkLayers)
+  if (chunkLayers || isMoveElsewhere(word, rule))
     return results;
   return refuse(word, rule);
 }
@@ -314,6 +319,70 @@ LogicalResult PlanReader::applyRule(const PlanRule &rule) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Plans of other ranks
+//===----------------------------------------------------------------------===//
+
+/// Whether `word` is what moves a value of the rule's layers in a program for
+/// other ranks: the value's name, and that of an op. This one does not move it.
+bool PlanReader::isMoveElsewhere(const PlanWord &word,
+                                 const PlanRule &rule) const {
+  auto [value, move] = StringRef(word.text).rsplit('.');
+  MLIRContext *context = word.location->getContext();
+  std::string name = (nn::NNDialect::getDialectNamespace() + "." + move).str();
+  if (move.empty() || !RegisteredOperationName::lookup(name, context) ||
+      findNamed(value, rule).empty())
+    return false;
+  emitWarning(word.location)
+      << "'" << word.text << "' moves '" << value
+      << "' between ranks, which this program does not: this word of the rule "
+         "changes nothing";
+  return true;
+}
+
+/// What decides on `op`, which no rule names: on rows on their way, the
+/// decision on what they are; on the gathered rows of tokens that go nowhere
+/// else, that on all who read them there. Null if none does.
+const Verdict *PlanReader::findFollowed(Operation *op) const {
+  auto get = [&](Operation *decided) -> const Verdict * {
+    auto found = decided ? verdicts.find(decided) : verdicts.end();
+    bool isDropped = found != verdicts.end() && found->second.dropped.any();
+    return isDropped ? &found->second : nullptr;
+  };
+  if (isExpertMove(op))
+    return get(op->getOperand(0).getDefiningOp());
+  const Verdict *followed = nullptr;
+  for (Operation *move : op->getUsers()) {
+    if (!step.isForward(move))
+      continue;
+    if (!isExpertMove(move) || move->getOperand(0).getDefiningOp() != op)
+      return nullptr;
+    for (Operation *reader : move->getUsers()) {
+      if (!step.isForward(reader))
+        continue;
+      followed = get(reader);
+      if (!followed)
+        return nullptr;
+    }
+  }
+  return followed;
+}
+
+/// Decides on rows that go to experts on other ranks as a plan for one rank
+/// means it: that keeps no rows in the order of experts that it makes again.
+void PlanReader::followMoves() {
+  for (Operation *op : step.forward) {
+    if (op->getNumResults() != 1 || verdicts.contains(op) ||
+        !nn::mayBeReplayed(op))
+      continue;
+    if (const Verdict *followed = findFollowed(op)) {
+      Verdict own = *followed;
+      own.dropped = llvm::SmallBitVector(1, true);
+      verdicts[op] = std::move(own);
+    }
+  }
+}
+
 void PlanReader::decide() {
   for (Operation *op : step.forward) {
     auto found = verdicts.find(op);
@@ -341,6 +410,8 @@ LogicalResult PlanReader::apply(const PlanFile &plan) {
   for (const PlanRule &rule : plan.rules)
     if (failed(applyRule(rule)))
       return failure();
+  if (!plan.namesMoves)
+    followMoves();
   decide();
   return success();
 }

@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ExpertMove.h"
 #include "Step.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interfaces/Facts.h"
 #include "reprise/Remat/PlanFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/YAMLParser.h"
@@ -135,9 +137,9 @@ static std::string formatLayers(ArrayRef<int64_t> layers) {
 
 /// The rows of a chunk of the head, if it has chunks, or what was asked for.
 static std::optional<int64_t> getHeadRows(func::FuncOp function) {
-  auto heads = function.getBody().getOps<nn::LinearCrossEntropyOp>();
+  auto heads = function.getBody().getOps<RowChunks>();
   if (!heads.empty())
-    return int64_t((*heads.begin()).getRows());
+    return (*heads.begin()).getChunkRows();
   auto module = function->getParentOfType<ModuleOp>();
   auto train = module ? module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr)
                       : DictionaryAttr();
@@ -187,6 +189,8 @@ LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
   if (std::optional<int64_t> rows = getHeadRows(function))
     os << "head_chunk_rows: " << *rows << "\n";
   os << "free: off\n"; // Rules are about what is, too.
+  if (llvm::any_of(step->forward, isExpertMove))
+    os << "moves: named\n";
   os << (lines.empty() ? "rules: []\n" : "rules:\n");
   for (const Line &line : lines)
     os << "- {layers: " << formatLayers(line.layers) << ", "

@@ -7,6 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Step.h"
+#include "reprise/Dialect/NN/Phases.h"
+#include "reprise/Interfaces/Facts.h"
+#include "reprise/Support/Modules.h"
 #include <numeric>
 
 using namespace mlir;
@@ -32,16 +35,8 @@ static std::string getSuffix(OpResult result) {
   unsigned number = result.getResultNumber();
   if (number == 0)
     return "";
-  if (isa<nn::LayerNormOp>(result.getOwner()))
-    return number == 1 ? ".mean" : ".rstd";
-  if (isa<nn::RMSNormOp>(result.getOwner()))
-    return ".rstd";
-  if (isa<nn::AttentionOp, nn::CrossEntropyOp>(result.getOwner()))
-    return ".lse";
-  if (isa<nn::SplitColumnsOp>(result.getOwner()))
-    return ".kr";
-  if (isa<nn::LatentHeadsOp>(result.getOwner()))
-    return ".v";
+  if (auto names = dyn_cast<NamedResults>(result.getOwner()))
+    return names.getResultSuffix(number).str();
   return "#" + std::to_string(number);
 }
 
@@ -73,8 +68,9 @@ std::pair<int64_t, std::string> remat::getHome(const Step &step,
   }
   if (!reader || *reader == home)
     return {home, getValueName(value)};
-  StringRef from = getModule(value.getOwner());
-  bool isInput = *reader >= 0 && (from == "residual" || from == "embedding");
+  std::optional<ModuleKind> from = parseModule(getModule(value.getOwner()));
+  bool isInput = *reader >= 0 && (from == ModuleKind::Residual ||
+                                  from == ModuleKind::Embedding);
   return {*reader, isInput ? "x0" : getValueName(value)};
 }
 
@@ -103,14 +99,16 @@ FailureOr<Step> remat::getStep(func::FuncOp function) {
   Step step;
   if (function.isExternal())
     return step;
-  for (auto marker : function.getOps<nn::BackwardOp>()) {
+  for (Operation &op : function.getOps()) {
+    if (!nn::begins(&op, nn::StepPhase::Backward))
+      continue;
     if (step.backward) {
       InFlightDiagnostic error =
-          marker.emitOpError("needs to be the only one of its function");
+          op.emitOpError("needs to be the only one of its function");
       error.attachNote(step.backward->getLoc()) << "the first one is here";
       return error;
     }
-    step.backward = marker;
+    step.backward = &op;
   }
   if (!step.backward)
     return step;
@@ -128,7 +126,7 @@ FailureOr<Step> remat::getStep(func::FuncOp function) {
       isBelow = true;
     } else if (isBelow) {
       step.below.push_back(&op);
-      if (isa<nn::UpdateOp>(op))
+      if (nn::begins(&op, nn::StepPhase::Update))
         step.update = &op;
     } else {
       step.positions[&op] = step.forward.size();
@@ -217,29 +215,15 @@ DenseSet<Operation *> Step::getReplayed() const {
   return replayed;
 }
 
-/// Whether `gradient` goes over what `op` reads.
-static bool isGradientOf(Operation *gradient, Operation *op) {
-  if (auto gelu = dyn_cast<nn::GeluOp>(op)) {
-    auto backward = dyn_cast<nn::GeluBackwardOp>(gradient);
-    return backward && backward.getInput() == gelu.getInput() &&
-           backward.getForm() == gelu.getForm();
-  }
-  if (auto swiglu = dyn_cast<nn::SwiGLUOp>(op)) {
-    auto backward = dyn_cast<nn::SwiGLUBackwardOp>(gradient);
-    return backward && backward.getGate() == swiglu.getGate() &&
-           backward.getUp() == swiglu.getUp();
-  }
-  return false;
-}
-
 Operation *Step::findSharedGradient(Operation *op,
                                     SmallVectorImpl<Operation *> *hoisted,
                                     Operation **reader) const {
-  if (op->getNumOperands() == 0 || op->getNumResults() != 1)
+  auto activation = dyn_cast<RecomputedInGradient>(op);
+  if (!activation)
     return nullptr;
   Operation *gradient = nullptr, *first = nullptr;
   for (Operation *user : op->getOperand(0).getUsers())
-    if (isBelow(user) && isGradientOf(user, op))
+    if (isBelow(user) && activation.isRecomputedIn(user))
       gradient = user;
   for (Operation *user : op->getUsers())
     if (isBelow(user) && (!first || user->isBeforeInBlock(first)))

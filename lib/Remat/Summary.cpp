@@ -9,6 +9,7 @@
 #include "reprise/Remat/Summary.h"
 #include "Step.h"
 #include "reprise/Solver/Pipeline.h"
+#include "reprise/Solver/StageSchedule.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -121,6 +122,34 @@ static std::string describeReaders(SmallVector<Operation *> readers,
   return text;
 }
 
+/// The tasks of each stage by the schedule that the module names: of backward
+/// those that free what a micro-batch keeps. Without a name, or for one that is
+/// simulated, as the simulation has them; empty if they wait forever.
+static solver::PipelineSchedule getTasks(func::FuncOp function,
+                                         const solver::PipelineShape &shape) {
+  auto name = function->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(
+      nn::kScheduleAttr);
+  const solver::NamedSchedule *named =
+      name ? solver::findSchedule(name.str()) : nullptr;
+  if (!named || named->isSimulated)
+    return solver::simulate(shape);
+  solver::PipelineSchedule schedule;
+  for (int64_t stage = 0; stage < shape.stages; ++stage) {
+    std::vector<solver::StageTask> tasks = named->list(shape, stage);
+    bool hasWeights = llvm::any_of(tasks, [](const solver::StageTask &task) {
+      return task.kind == solver::TaskKind::Weight;
+    });
+    auto last =
+        hasWeights ? solver::TaskKind::Weight : solver::TaskKind::Backward;
+    std::vector<solver::PipelineTask> &own = schedule.emplace_back();
+    for (const solver::StageTask &task : tasks)
+      if (task.kind == solver::TaskKind::Forward || task.kind == last)
+        own.push_back(
+            {task.kind == last, task.virtualStage, task.microBatch, 0, 0});
+  }
+  return schedule;
+}
+
 /// Says which stage and chunk each layer is of, and what the stages keep.
 static LogicalResult addStages(func::FuncOp function, const Chunks &chunks,
                                Summary &summary) {
@@ -133,7 +162,7 @@ static LogicalResult addStages(func::FuncOp function, const Chunks &chunks,
     shape.microBatches = count.getInt();
   if (std::optional<std::string> fault = solver::check(shape))
     return function.emitError("has no pipeline: ") << *fault;
-  solver::PipelineSchedule schedule = solver::simulate(shape);
+  solver::PipelineSchedule schedule = getTasks(function, shape);
   if (schedule.empty())
     return function.emitError("needs a multiple of its ")
            << shape.stages << " pipeline stages as micro-batches, for "

@@ -8,6 +8,7 @@
 
 #include "reprise/Report/Decisions.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "reprise/Dialect/RT/LaunchName.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -81,7 +82,7 @@ static Change getChange(const Plan &plan, const remat::Replay &replay,
   const MemoryProfile &profile = plan.memory->profile;
   const std::string &scope = replay.origin.scope;
   auto originals = profile.getOutputs(scope);
-  auto copies = profile.getOutputs(scope + "@replay");
+  auto copies = profile.getOutputs(rt::nameReplay(scope));
   if (copies.empty())
     return change;
   // A launch of several ops runs for the others.

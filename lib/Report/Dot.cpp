@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/ADT/MapVector.h"
@@ -82,9 +83,7 @@ LogicalResult report::writeDot(const Plan &plan, func::FuncOp step,
   llvm::MapVector<Operation *, size_t> inside, outside;
   int64_t last = -1, position = 0;
   llvm::DenseMap<Operation *, int64_t> positions;
-  for (Operation &op : step.getBody().front()) {
-    if (isa<nn::BackwardOp>(op))
-      break;
+  for (Operation &op : nn::getForward(step.getBody().front())) {
     positions[&op] = position++;
     nn::ScopeAttr scope = nn::getScope(&op);
     int64_t number = scope ? scope.getLayer() : -1;

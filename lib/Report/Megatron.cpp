@@ -286,6 +286,12 @@ int64_t reprise::report::megatron::getLayerBytes(const LayerShape &shape,
   return bytes;
 }
 
+int64_t
+reprise::report::megatron::getInputBytes(const LayerShape &shape,
+                                         const Parallelism &parallelism) {
+  return getBytes(kStored[0], shape, parallelism);
+}
+
 std::string
 reprise::report::megatron::checkDivision(const LayerShape &shape,
                                          const Parallelism &parallelism) {

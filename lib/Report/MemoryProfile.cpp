@@ -8,6 +8,7 @@
 
 #include "reprise/Report/MemoryProfile.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Interfaces/CostModel.h"
@@ -54,6 +55,10 @@ static Position readPosition(rt::ScheduledOp op, bool isUpdate,
   auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr);
   position.name = name ? name.str() : op->getName().getStringRef().str();
   position.load = op.getWorkload(symbols);
+  position.begins = rt::getBegun(op).value_or(-1);
+  position.isOnce = op->hasAttr(rt::kOnceAttr);
+  if (auto wait = dyn_cast<rt::WaitOp>(op.getOperation()))
+    position.waits = wait.getNumber();
   // A schedule has no mark where backward begins but the names of its ops.
   if (isUpdate)
     position.phase = Phase::Update;

@@ -90,7 +90,9 @@ void report::printPipeline(raw_ostream &os, const Plan &plan) {
   }
   table.print(os);
   printText(os, "kept for backward of micro-batches in flight; activations are "
-                "that, and what the step of one micro-batch takes beside it");
+                "that, and what the step of one micro-batch takes beside it, "
+                "as chunks are packed one by one; a program packs a stage's "
+                "whole list, and --emit=rt prints the bytes of that");
   os << "\non one device, with all layers, as the program is:\n";
 }
 

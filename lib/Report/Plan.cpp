@@ -8,10 +8,14 @@
 
 #include "reprise/Report/Plan.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Workload.h"
+#include "reprise/Dialect/RT/LaunchName.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Interfaces/CostModel.h"
+#include "reprise/Interfaces/Facts.h"
+#include "reprise/Report/StepTime.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -50,13 +54,13 @@ FailureOr<Plan> report::readDecisions(func::FuncOp step,
   Plan plan;
   plan.decisions = std::move(*decisions);
   plan.costs = costs;
-  if (step.isExternal() || step.getOps<nn::BackwardOp>().empty())
+  Operation *backward = step.isExternal()
+                            ? nullptr
+                            : nn::findPhase(step, nn::StepPhase::Backward);
+  if (!backward)
     return plan;
-  Operation *backward = *step.getOps<nn::BackwardOp>().begin();
   DenseMap<Operation *, int64_t> positions;
-  for (Operation &op : step.getBody().front()) {
-    if (&op == backward)
-      break;
+  for (Operation &op : nn::getForward(step.getBody().front())) {
     int64_t position = positions[&op] = plan.forward.size();
     for (Value operand : op.getOperands())
       if (auto maker = positions.find(operand.getDefiningOp());
@@ -105,87 +109,21 @@ Alternative Plan::asAlternative() const {
 // The reference
 //===----------------------------------------------------------------------===//
 
-/// Adds to `shape` the heads of attention that reads `query`.
-template <typename OpTy>
-static void readHeads(OpTy op, Value query, megatron::LayerShape &shape) {
-  shape.heads = op.getHeads();
-  shape.keyHeads = op.getKeyHeads();
-  shape.headWidth =
-      cast<ShapedType>(query.getType()).getDimSize(2) / shape.heads;
-}
-
-/// Adds to `shape` what latent attention has beside heads.
-static void readLatent(nn::LatentHeadsOp op, megatron::LayerShape &shape) {
-  shape.sharedKey = op.getShared().getType().getShape().back();
-  shape.valueWidth =
-      op.getValue().getType().getShape().back() / int64_t(op.getHeads());
-}
-
-/// Adds to `shape` the latent that `norm`, of attention, is over: of keys and
-/// values, which come from a split, or of queries. Other norms are of heads.
-static void readNorm(nn::RMSNormOp norm, megatron::LayerShape &shape) {
-  int64_t width = norm.getInput().getType().getShape().back();
-  auto linear = norm.getInput().getDefiningOp<nn::LinearOp>();
-  bool isRead = llvm::any_of(norm.getOut().getUsers(), [](Operation *user) {
-    nn::ScopeAttr scope = nn::getScope(user);
-    return scope && scope.getModule() == "mla_up_proj";
-  });
-  if (norm.getInput().getDefiningOp<nn::SplitColumnsOp>())
-    shape.keyLatent = width;
-  else if (linear && isRead)
-    shape.queryLatent = width;
-  else
-    shape.normedHeads = true;
-}
-
-/// Whether `value` is the residual stream, rather than what a block puts out.
-static bool isInStream(Value value) {
-  Operation *op = value.getDefiningOp();
-  nn::ScopeAttr scope = op ? nn::getScope(op) : nn::ScopeAttr();
-  return !scope || scope.getModule() == "residual" ||
-         scope.getModule() == "embedding";
-}
-
-/// Adds to `shape` what `op`, of its layer, tells of it.
-static void readShape(Operation *op, megatron::LayerShape &shape) {
-  StringRef module = nn::getScope(op).getModule();
-  auto type = dyn_cast<ShapedType>(op->getResult(0).getType());
-  if (auto choice = dyn_cast<nn::ChooseExpertsOp>(op)) {
-    shape.experts = choice.getLogits().getType().getShape().back();
-    shape.slots = choice.getIds().getType().getShape().back();
-  } else if (isa<nn::WeightedSwiGLUOp>(op) && module == "moe_act") {
-    shape.expertWidth = type.getShape().back();
-  } else if (module == "shared_experts" &&
-             isa<nn::WeightedSwiGLUOp, nn::SwiGLUOp>(op)) {
-    shape.sharedWidth = type.getShape().back();
-    shape.gatesShared = isa<nn::WeightedSwiGLUOp>(op);
-  } else if (auto heads = dyn_cast<nn::LatentHeadsOp>(op)) {
-    readLatent(heads, shape);
-  }
-  if (!type || type.getRank() < 3)
-    return;
-  if (auto attention = dyn_cast<nn::AttentionOp>(op)) {
-    readHeads(attention, attention.getQuery(), shape);
-    shape.fusedAttention = true;
-    shape.attentionDropout = !attention.getRate().isZero();
-  } else if (auto scores = dyn_cast<nn::ScoresOp>(op)) {
-    readHeads(scores, scores.getLhs(), shape);
-  } else if (auto norm = dyn_cast<nn::RMSNormOp>(op);
-             norm && module == "attention") {
-    readNorm(norm, shape);
-  } else if (isa<nn::LayerNormOp, nn::RMSNormOp>(op)) {
-    shape.microBatch = type.getDimSize(0);
-    shape.sequence = type.getDimSize(1);
-    shape.hidden = type.getDimSize(2);
-    (isInStream(op->getOperand(0)) ? shape.normsBefore : shape.normsAfter) =
-        true;
-  } else if (module == "mlp" && isa<nn::GeluOp, nn::SwiGLUOp>(op)) {
-    shape.feedForward = type.getDimSize(2);
-    shape.gated = isa<nn::SwiGLUOp>(op);
-  } else if (isa<nn::DropoutOp>(op)) {
-    (module == "core_attn" ? shape.attentionDropout : shape.hiddenDropout) =
-        true;
-  }
+/// Of layer `index` of its chunk. One that predicts a further token Megatron
+/// has as a segment of its own with `uniform`, of two inputs, the second an
+/// embedding; with `block` it keeps all of it.
+static int64_t getLayerBytes(const LayerShape &shape,
+                             const megatron::Parallelism &parallelism,
+                             megatron::Options options, bool isFurther,
+                             int64_t index) {
+  bool isFull = isFurther && options.granularity == "full";
+  if (isFull && options.method == "block")
+    options.granularity.clear();
+  int64_t bytes = megatron::getLayerBytes(shape, parallelism, options,
+                                          isFurther ? 0 : index);
+  if (isFull && options.method == "uniform")
+    bytes += megatron::getInputBytes(shape, parallelism);
+  return bytes;
 }
 
 FailureOr<Reference>
@@ -198,15 +136,16 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
                           "1, but got ")
            << options.numLayers;
   std::map<int64_t, megatron::LayerShape> shapes;
-  for (Operation &op : step.getBody().front()) {
-    if (isa<nn::BackwardOp>(op))
-      break;
+  for (Operation &op : nn::getForward(step.getBody().front())) {
     nn::ScopeAttr scope = nn::getScope(&op);
     if (!scope || scope.getLayer() < 0 || op.getNumResults() == 0)
       continue;
     megatron::LayerShape none;
     none.attentionDropout = none.hiddenDropout = none.normsBefore = false;
-    readShape(&op, shapes.try_emplace(scope.getLayer(), none).first->second);
+    LayerShape &shape =
+        shapes.try_emplace(scope.getLayer(), none).first->second;
+    if (auto part = dyn_cast<LayerPart>(op))
+      part.describeLayer(shape);
   }
   auto chunks = step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr);
   // Segments begin anew in each chunk.
@@ -219,6 +158,7 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
       }
     return layer;
   };
+  std::set<int64_t> further = getFurtherLayers(step);
   Reference reference = {parallelism, {}, {}};
   for (auto &[layer, shape] : shapes) {
     bool hasWidth = shape.feedForward != 0 || shape.expertWidth != 0;
@@ -230,8 +170,9 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
     std::string fault = megatron::checkDivision(shape, parallelism);
     if (!fault.empty())
       return step.emitError("layer ") << layer << " " << fault;
-    reference.layerBytes[layer] = megatron::getLayerBytes(
-        shape, parallelism, options, getIndexInChunk(layer));
+    reference.layerBytes[layer] =
+        getLayerBytes(shape, parallelism, options, further.count(layer),
+                      getIndexInChunk(layer));
   }
   return reference;
 }
@@ -268,7 +209,7 @@ static void readMeasured(Plan &plan, const MemoryProfile &profile) {
   for (const auto &[key, isMeasured] : isKnown)
     (isMeasured ? plan.measured : plan.modelled).push_back(key);
   auto look = [&](const remat::Origin &origin) {
-    const Workload *load = measured.lookup(origin.scope + "@replay");
+    const Workload *load = measured.lookup(rt::nameReplay(origin.scope));
     if (!load)
       load = measured.lookup(origin.scope);
     if (load) {

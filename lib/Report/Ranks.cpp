@@ -9,7 +9,10 @@
 #include "Ranks.h"
 #include "TextTable.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Interfaces/Facts.h"
+#include "reprise/Interfaces/Partitionable.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -71,13 +74,22 @@ int64_t RankCounter::getStage(Operation *op) {
   return isBehindLayers ? int64_t(stages.size()) - 1 : 0;
 }
 
+/// The operand of a linear, and of a head, that is its weight.
+static constexpr unsigned kWeightOperand = 1;
+
+/// Whether `op` reads a weight of `[in, out]`.
+static bool isInOut(Operation *op) {
+  auto layout = op->getAttrOfType<nn::WeightLayoutAttr>("layout");
+  return layout && layout.getValue() == nn::WeightLayout::InOut;
+}
+
 /// How the ranks of a tensor-parallel group share operand `number` of `op`.
 static megatron::Sharing getSharing(Operation *op, unsigned number) {
   using megatron::Sharing;
-  if (isa<nn::EmbeddingOp, nn::LinearCrossEntropyOp>(op))
+  PartWay way = getPartWay(op);
+  if (way == PartWay::Lookup || isa<RowChunks>(op))
     return Sharing::Vocabulary;
-  auto linear = dyn_cast<nn::LinearOp>(op);
-  if (!linear)
+  if (way != PartWay::Linear)
     return Sharing::Whole;
   nn::ScopeAttr scope = nn::getScope(op);
   if (scope && scope.getLayer() < 0)
@@ -86,7 +98,7 @@ static megatron::Sharing getSharing(Operation *op, unsigned number) {
   // the sum is whole, and so is what is added to it.
   bool isRowWise =
       scope && (scope.getValue() == "a" || scope.getValue() == "y");
-  bool isBias = number != linear.getWeightMutable().getOperandNumber();
+  bool isBias = number != kWeightOperand;
   return isRowWise && isBias ? Sharing::Whole : Sharing::Divided;
 }
 
@@ -106,10 +118,9 @@ void RankCounter::countParameter(Operation *op, unsigned operand,
   if (name.empty() || !seen.insert({name, stage}).second)
     return;
   auto type = cast<ShapedType>(argument.getType());
-  auto linear = dyn_cast<nn::LinearOp>(op);
-  bool isInOut = linear && linear.getLayout() == nn::WeightLayout::InOut;
-  int64_t rows =
-      type.getRank() ? type.getDimSize(isInOut && type.getRank() > 1) : 1;
+  bool hasColumns =
+      getPartWay(op) == PartWay::Linear && isInOut(op) && type.getRank() > 1;
+  int64_t rows = type.getRank() ? type.getDimSize(hasColumns) : 1;
   int64_t elements =
       megatron::countParameters(getSharing(op, operand), type.getNumElements(),
                                 rows, reference.parallelism.tensor);
@@ -134,27 +145,28 @@ void RankCounter::countOutside(Operation *op, int64_t stage) {
                        columns ? columns : width, reference.parallelism);
   };
   using megatron::Outside;
-  if (isa<nn::DropoutOp>(op))
+  auto part = dyn_cast<Partitionable>(op);
+  PartWay way = getPartWay(op);
+  if (way == PartWay::Pointwise && part.getDrawnDim(/*dim=*/0))
     add(Outside::Mask, op->getResult(0));
-  else if (isa<nn::LayerNormOp, nn::RMSNormOp>(op))
+  else if (way == PartWay::Norm)
     add(Outside::Input, op->getOperand(0));
-  else if (auto linear = dyn_cast<nn::LinearOp>(op)) {
-    add(Outside::Input, linear.getInput());
-    add(Outside::Logits, linear.getOut());
-  } else if (auto head = dyn_cast<nn::LinearCrossEntropyOp>(op)) {
-    auto weight = cast<ShapedType>(head.getWeight().getType());
-    bool isInOut = head.getLayout() == nn::WeightLayout::InOut;
-    add(Outside::Input, head.getInput());
-    add(Outside::Logits, head.getInput(), weight.getDimSize(isInOut));
+  else if (way == PartWay::Linear) {
+    add(Outside::Input, op->getOperand(0));
+    add(Outside::Logits, op->getResult(0));
+  } else if (isa<RowChunks>(op)) {
+    auto weight = cast<ShapedType>(op->getOperand(kWeightOperand).getType());
+    add(Outside::Input, op->getOperand(0));
+    add(Outside::Logits, op->getOperand(0), weight.getDimSize(isInOut(op)));
   }
 }
 
 std::vector<megatron::Rank> RankCounter::count() {
   bool isForward = true;
   for (Operation &op : step.getBody().front()) {
-    isForward &= !isa<nn::BackwardOp>(op);
+    isForward &= !nn::begins(&op, nn::StepPhase::Backward);
     // A head in chunks makes gradients, and stands behind the forward pass.
-    if (!isForward && !isa<nn::LinearCrossEntropyOp>(op))
+    if (!isForward && !isa<RowChunks>(op))
       continue;
     int64_t stage = getStage(&op);
     for (unsigned operand = 0; operand < op.getNumOperands(); ++operand)

@@ -9,10 +9,15 @@
 #include "reprise/Report/StepTime.h"
 #include "TextTable.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Workload.h"
+#include "reprise/Dialect/RT/LaunchName.h"
+#include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Interfaces/CostModel.h"
+#include "reprise/Interfaces/Facts.h"
 #include "reprise/Report/MemoryProfile.h"
 #include "reprise/Support/Format.h"
+#include "reprise/Support/Modules.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -34,7 +39,8 @@ TaskSeconds &TaskSeconds::operator+=(const TaskSeconds &other) {
 static int64_t getPlace(int64_t layer, StringRef module) {
   if (layer >= 0)
     return layer;
-  return module == "embedding" ? kBeforeLayers : kBehindLayers;
+  return module == getName(ModuleKind::Embedding) ? kBeforeLayers
+                                                  : kBehindLayers;
 }
 
 static int64_t getPlace(Operation *op) {
@@ -60,7 +66,8 @@ class MegatronTimer {
 public:
   MegatronTimer(func::FuncOp step, const CostTable &costs,
                 const megatron::Options &options, ArrayRef<int64_t> chunks)
-      : step(step), costs(costs), options(options), chunks(chunks) {}
+      : step(step), costs(costs), options(options), chunks(chunks),
+        further(getFurtherLayers(step)) {}
   LayerSeconds time();
 
 private:
@@ -73,6 +80,7 @@ private:
   const CostTable &costs;
   const megatron::Options &options;
   ArrayRef<int64_t> chunks;
+  std::set<int64_t> further; ///< Layers that predict a further token.
   LayerSeconds layers;
   /// Of the blocks of layers: what runs beside each other in backward.
   struct Beside {
@@ -82,7 +90,18 @@ private:
 };
 } // namespace
 
-/// Whether Megatron replays the op of `scope`.
+std::set<int64_t> report::getFurtherLayers(func::FuncOp step) {
+  std::set<int64_t> layers;
+  for (Operation &op : nn::getForward(step.getBody().front()))
+    if (nn::ScopeAttr scope = nn::getScope(&op);
+        scope && parseModule(scope.getModule()) == ModuleKind::FurtherToken)
+      layers.insert(scope.getLayer());
+  layers.erase(-1);
+  return layers;
+}
+
+/// Whether Megatron replays the op of `scope`; with `block` no layer that
+/// predicts a further token, whose number goes on behind the others.
 bool MegatronTimer::isReplayed(nn::ScopeAttr scope) const {
   if (!scope || scope.getLayer() < 0 || options.granularity.empty())
     return false;
@@ -94,6 +113,8 @@ bool MegatronTimer::isReplayed(nn::ScopeAttr scope) const {
   if (options.method == "uniform")
     return true;
   int64_t layer = scope.getLayer();
+  if (further.count(layer))
+    return false;
   for (int64_t size : chunks) {
     if (layer < size)
       break;
@@ -102,12 +123,23 @@ bool MegatronTimer::isReplayed(nn::ScopeAttr scope) const {
   return layer < options.numLayers;
 }
 
+static bool isSum(Operation *op) {
+  auto part = dyn_cast<ResidualPart>(op);
+  return part && part.isResidualSum();
+}
+
+static bool runsBesideProducts(Operation *op, bool isForward) {
+  auto exchange = dyn_cast<SharedModelExchange>(op);
+  return exchange && exchange.runsBesideProducts(isForward);
+}
+
 /// Whether `op` is in the kernel that adds to the residual stream: a bias or a
 /// dropout on the way to a sum.
 static bool isInSum(Operation *op) {
-  return isa<nn::AddBiasOp, nn::DropoutOp>(op) &&
+  auto part = dyn_cast<ResidualPart>(op);
+  return part && !part.isResidualSum() &&
          llvm::any_of(op->getResult(0).getUsers(), [](Operation *user) {
-           return isa<nn::AddOp>(user) || isInSum(user);
+           return isSum(user) || isInSum(user);
          });
 }
 
@@ -124,7 +156,7 @@ void MegatronTimer::addForward(Operation *op) {
   if (load.work != Work::Exchange)
     return;
   task.exchange += replays ? 2 * seconds : seconds;
-  if (isa<nn::AllGatherOp>(op) && scope)
+  if (scope && runsBesideProducts(op, /*isForward=*/true))
     blocks[{getPlace(op), scope.getModule().str()}].exchanges += seconds;
 }
 
@@ -133,22 +165,23 @@ void MegatronTimer::addBackward(Operation *op) {
   Workload load = nn::getWorkload(op);
   bool isOfLayer = scope && scope.getLayer() >= 0;
   // With the product that makes what is added.
-  if (isa<nn::AccumulateOp>(op) || (isOfLayer && isa<nn::AddOp>(op)))
+  if (isa<RunningSum>(op) || (isOfLayer && isSum(op)))
     return;
   double seconds = costs.getSeconds(load);
   Beside none;
   Beside &block =
       scope ? blocks[{getPlace(op), scope.getModule().str()}] : none;
-  if (isa<nn::AllReduceOp, nn::ReduceScatterOp>(op)) {
+  if (runsBesideProducts(op, /*isForward=*/false)) {
     block.exchanges += seconds;
     return;
   }
   TaskSeconds &task = layers[getPlace(op)];
-  (isa<nn::LinearBackwardWeightOp>(op) ? task.weight : task.backward) +=
-      seconds;
+  auto product = dyn_cast<ProductGradient>(op);
+  bool isOfWeight = product && product.isOfWeight();
+  (isOfWeight ? task.weight : task.backward) += seconds;
   if (load.work == Work::Exchange)
     task.exchange += seconds;
-  if (isa<nn::LinearBackwardInputOp, nn::LinearBackwardWeightOp>(op))
+  if (product)
     block.products += seconds;
 }
 
@@ -169,7 +202,7 @@ void MegatronTimer::shareUpdate(double seconds) {
     for (Operation *user : argument.getUsers())
       if (nn::getScope(user) && (!first || user->isBeforeInBlock(first)))
         first = user;
-    if (!first || isa<nn::AdamWOp>(first))
+    if (!first || isa<ParameterUpdate>(first))
       continue;
     elements[getPlace(first)] += type.getNumElements();
     all += type.getNumElements();
@@ -179,18 +212,16 @@ void MegatronTimer::shareUpdate(double seconds) {
 }
 
 LayerSeconds MegatronTimer::time() {
-  enum { Forward, Backward, Update } phase = Forward;
+  auto phase = nn::StepPhase::Forward;
   double update = 0, messages = 0;
   for (Operation &op : step.getBody().front()) {
-    if (isa<nn::BackwardOp>(op))
-      phase = Backward;
-    else if (isa<nn::UpdateOp>(op))
-      phase = Update;
+    if (std::optional<nn::StepPhase> next = nn::getPhaseBegun(&op))
+      phase = *next;
     else if (!isa<CostModel>(op))
       continue;
-    else if (phase == Forward)
+    else if (phase == nn::StepPhase::Forward)
       addForward(&op);
-    else if (phase == Backward)
+    else if (phase == nn::StepPhase::Backward)
       addBackward(&op);
     else {
       Workload load = nn::getWorkload(&op);
@@ -223,11 +254,49 @@ LayerSeconds report::timeAsMegatron(func::FuncOp step, const CostTable &costs,
 
 /// Of a launch's name, "layer3.mlp.u.backward_weight".
 static int64_t getPlace(StringRef name) {
-  auto [first, rest] = name.split('.');
-  int64_t layer = -1;
-  if (first.consume_front("layer") && !first.getAsInteger(10, layer))
-    return layer;
-  return getPlace(-1, name.split('.').first);
+  return getPlace(rt::getLayer(name), name.split('.').first);
+}
+
+namespace {
+/// When launches run, one after another, and what ranks have begun beside them.
+class LinkClock {
+public:
+  LinkClock(const CostTable &costs, bool runsBeside)
+      : costs(costs), runsBeside(runsBeside) {}
+
+  /// The time that `position` adds to that of launches, and what it is spent
+  /// on: where something is waited for, the rest of that.
+  std::pair<double, Workload> pass(const Position &position);
+
+private:
+  const CostTable &costs;
+  /// On GPUs. Processors do what is begun when they wait for it.
+  const bool runsBeside;
+  double launches = 0, link = 0;
+  std::map<int64_t, std::pair<double, Workload>> ends;
+};
+} // namespace
+
+std::pair<double, Workload> LinkClock::pass(const Position &position) {
+  double seconds = costs.getSeconds(position.load);
+  if (position.begins >= 0) {
+    link = std::max(link, launches) + seconds;
+    ends[position.begins] = {runsBeside ? link : seconds, position.load};
+    return {0, position.load};
+  }
+  Workload load = position.load;
+  if (position.waits >= 0) {
+    auto [end, begun] = ends[position.waits];
+    seconds = runsBeside ? std::max(end - launches, 0.0) : end;
+    load = begun;
+  }
+  launches += seconds;
+  return {seconds, load};
+}
+
+static bool runsBeside(func::FuncOp step) {
+  auto module = step->getParentOfType<ModuleOp>();
+  return module && module->hasAttr(rt::kGemmWorkspaceAttr);
 }
 
 LayerSeconds report::timeAsPlanned(func::FuncOp step, const CostTable &costs,
@@ -235,21 +304,22 @@ LayerSeconds report::timeAsPlanned(func::FuncOp step, const CostTable &costs,
   LayerSeconds layers;
   double update = 0, all = 0;
   MemoryProfile profile(step, /*begin=*/0);
+  LinkClock clock(costs, runsBeside(step));
   for (const Position &position : profile.getPositions()) {
-    double seconds = costs.getSeconds(position.load);
-    if (position.phase == Phase::Update) {
-      double latency = getMessageSeconds(costs, position.load);
+    auto [seconds, load] = clock.pass(position);
+    if (position.phase == Phase::Update || position.isOnce) {
+      double latency = std::min(getMessageSeconds(costs, load), seconds);
       layers[kEveryStage].update += latency;
       update += seconds - latency;
       continue;
     }
     TaskSeconds &task = layers[getPlace(position.name)];
-    bool isWeight = StringRef(position.name).contains(".backward_weight");
+    bool isWeight = rt::isOfWeightGradient(position.name);
     (position.phase == Phase::Forward  ? task.forward
      : position.phase == Phase::Replay ? task.replay
      : isWeight                        ? task.weight
                                        : task.backward) += seconds;
-    if (position.load.work == Work::Exchange)
+    if (load.work == Work::Exchange)
       task.exchange += seconds;
   }
   for (const auto &[place, task] : like)
@@ -265,10 +335,8 @@ LayerSeconds report::timeAsPlanned(func::FuncOp step, const CostTable &costs,
 //===----------------------------------------------------------------------===//
 
 int64_t report::getBorderBytes(func::FuncOp step) {
-  for (Operation &op : step.getBody().front()) {
+  for (Operation &op : nn::getForward(step.getBody().front())) {
     nn::ScopeAttr scope = nn::getScope(&op);
-    if (isa<nn::BackwardOp>(op))
-      break;
     if (!scope)
       continue;
     for (Value operand : op.getOperands()) {
@@ -372,9 +440,10 @@ void report::printStepTimes(raw_ostream &os, ArrayRef<StepTime> times,
                formatSeconds(time.exchange), formatSeconds(time.waiting),
                formatSeconds(time.update), formatSeconds(time.getSeconds())});
   table.print(os);
-  printText(os, "forward, backward and replays are of the stage that has most "
-                "to do, exchanges between ranks a part of them; waiting is for "
-                "other stages");
+  printText(os,
+            "forward, backward and replays are of the stage that has most "
+            "to do, what launches wait for exchanges between ranks a part of "
+            "them; waiting is for other stages");
 }
 
 llvm::json::Value report::describeStepTimes(ArrayRef<StepTime> times,

@@ -126,7 +126,7 @@ NumberedClass::NumberedClass(const CertifiedClass &kind)
 }
 
 /// Bytes of a tensor that is kept: there in each other micro-batch, and at the
-/// moments that readers are left at. What is read right now is there anyway.
+/// points that readers are left at. What is read right now is there anyway.
 /// Before any of a layer's tensors is read, so is what only replays read, with
 /// `countsReplays`.
 static double getKeptBytes(const LayerStages &stages, int64_t tensor,
@@ -239,19 +239,19 @@ BackwardReads::BackwardReads(const Certificate &certificate,
   }
 }
 
-int64_t BackwardReads::getTime(const CertifiedMoment &moment) const {
-  return moment.layer == int64_t(begins.size())
+int64_t BackwardReads::getTime(const PricedPoint &point) const {
+  return point.layer == int64_t(begins.size())
              ? -1
-             : begins[moment.layer] + moment.gradient;
+             : begins[point.layer] + point.gradient;
 }
 
 LayerStages
 BackwardReads::getStages(int64_t layer,
-                         const std::vector<CertifiedMoment> &moments) const {
+                         const std::vector<PricedPoint> &points) const {
   std::map<int64_t, double> weights; // By time.
-  for (const CertifiedMoment &moment : moments)
-    if (moment.secondsPerByte > 0)
-      weights[getTime(moment)] += moment.secondsPerByte;
+  for (const PricedPoint &point : points)
+    if (point.secondsPerByte > 0)
+      weights[getTime(point)] += point.secondsPerByte;
   size_t numTensors = times[layer].size();
   LayerStages stages = {certificate.layers[layer].kind,
                         certificate.layers[layer].inFlight,
@@ -272,13 +272,13 @@ BackwardReads::getStages(int64_t layer,
 }
 
 int64_t reprise::solver::getAvailable(const Certificate &certificate,
-                                      const CertifiedMoment &moment) {
+                                      const PricedPoint &point) {
   int64_t available = certificate.budgetBytes;
   if (certificate.kind == Certificate::Budget::Memory)
     available -= certificate.baseBytes;
-  if (moment.layer < int64_t(certificate.layers.size()))
-    available -= certificate.classes[certificate.layers[moment.layer].kind]
-                     .backward[moment.gradient]
+  if (point.layer < int64_t(certificate.layers.size()))
+    available -= certificate.classes[certificate.layers[point.layer].kind]
+                     .backward[point.gradient]
                      .bytes;
   return available;
 }
@@ -287,17 +287,17 @@ void reprise::solver::computeBound(Certificate &certificate) {
   std::vector<NumberedClass> classes(certificate.classes.begin(),
                                      certificate.classes.end());
   BackwardReads reads(certificate, classes);
-  // Of several moments the dearest byte weighs one, so that bytes at a single
-  // moment are whole numbers.
+  // Of several points the dearest byte weighs one, so that bytes at a single
+  // point are whole numbers.
   double price = 0, available = 0;
-  for (const CertifiedMoment &moment : certificate.moments)
-    price = std::max(price, moment.secondsPerByte);
-  std::vector<CertifiedMoment> weighted = certificate.moments;
-  for (CertifiedMoment &moment : weighted) {
+  for (const PricedPoint &point : certificate.points)
+    price = std::max(price, point.secondsPerByte);
+  std::vector<PricedPoint> weighted = certificate.points;
+  for (PricedPoint &point : weighted) {
     if (price > 0)
-      moment.secondsPerByte /= price;
+      point.secondsPerByte /= price;
     available +=
-        moment.secondsPerByte * double(getAvailable(certificate, moment));
+        point.secondsPerByte * double(getAvailable(certificate, point));
   }
   std::map<LayerStages, std::pair<LayerChoices, int64_t>> choices;
   double total = 0;

@@ -1,8 +1,38 @@
-//===- Bound.h - What a layer costs at a price of bytes ---------*- C++ -*-===//
+//===- Bound.h - A lower bound on the replays of any plan -------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The bound is the Lagrangian dual of the question what to keep.
+//
+//   symbol   meaning                                       in the code
+//   l        a layer                                       CertifiedLayer
+//   x        a choice of it: the tensors it keeps, those   LayerChoices
+//            it holds at each point, the ops it replays
+//   s(x)     seconds of these replays                      LeastCost::seconds
+//   m        a program point of the backward pass          PricedPoint
+//   p[m]     the price of a byte there, in seconds         secondsPerByte
+//   b[m](x)  bytes of the layer's tensors alive there      LeastCost::bytes
+//   A[m]     bytes that the budget leaves for these        getAvailable
+//
+// A plan is a choice for each layer. One within the budget has
+//
+//   sum over l of b[m](x[l]) <= A[m]   at each m,
+//
+// so for prices p >= 0 its replays take no less than
+//
+//   L(p) = sum over l of min over x of (s(x) + sum over m of p[m] b[m](x))
+//          - sum over m of p[m] A[m].
+//
+// With one point, L is the `Proof` of a price: s its seconds, b - A its bytes,
+// which are the slope of L. With several, bytes are sum of w[m] b[m], with the
+// weights w[m] = p[m] / p of the highest price p.
+//
+// L lets a layer be part of one choice and part of another. Whole choices prove
+// no less: `findLeastSum` has the least sum of s whose bytes are at most A.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,13 +73,13 @@ struct NumberedClass {
   std::vector<std::vector<int64_t>> opReads;
 };
 
-/// A layer as moments cut the backward pass: into stages, each of which but the
-/// last ends with the op of a moment.
+/// A layer in a backward pass that points cut into stages: each but the last
+/// ends with the op of a point.
 struct LayerStages {
   int64_t kind = 0, inFlight = 1;
-  std::vector<TensorSet> needed; ///< by stage: what ops of backward read
-  std::vector<TensorSet> now;    ///< by moment: what its op reads
-  std::vector<double> weights;   ///< by moment: of a byte
+  std::vector<TensorSet> needed; ///< by stage: tensors that its ops read
+  std::vector<TensorSet> now;    ///< by point: tensors that its op reads
+  std::vector<double> weights;   ///< by point: w[m]
 
   /// Stages before the first that backward reads anything in.
   size_t countIdle() const;
@@ -61,19 +91,21 @@ struct LayerStages {
   }
 };
 
-/// When ops of backward, of whichever layer, read the tensors of each layer.
+/// The times at which ops of backward, of whichever layer, read the tensors of
+/// each layer.
 class BackwardReads {
 public:
   BackwardReads(const Certificate &certificate,
                 const std::vector<NumberedClass> &classes);
 
-  /// Ops of backward are counted through the whole pass; the turn comes before.
-  int64_t getTime(const CertifiedMoment &moment) const;
+  /// The number of a point's op among those of the whole backward pass; -1 for
+  /// the turn, which comes before them.
+  int64_t getTime(const PricedPoint &point) const;
 
-  /// The stages of a layer between `moments`, in any order; with a weight of 0
-  /// a moment is none.
+  /// The stages of a layer between `points`, which have any order. A point with
+  /// a price of 0 is left out.
   LayerStages getStages(int64_t layer,
-                        const std::vector<CertifiedMoment> &moments) const;
+                        const std::vector<PricedPoint> &points) const;
 
   const std::vector<std::vector<int64_t>> &getTimes(int64_t layer) const {
     return times[layer];
@@ -85,24 +117,25 @@ private:
   std::vector<std::vector<std::vector<int64_t>>> times; ///< by layer and tensor
 };
 
-/// Seconds of what runs again, and weighted bytes at the moments.
+/// Seconds of replays, and weighted bytes at the points: s(x) and b(x).
 struct LeastCost {
   double seconds = 0, bytes = 0;
 };
 
-/// All that a layer may do: what it keeps between its forward and its backward
-/// pass, what it holds at each moment, and which ops run again in each stage.
+/// All choices x of a layer: the tensors that it keeps between its forward and
+/// its backward pass, those that it holds at each point, and the ops that run
+/// again in each stage.
 class LayerChoices {
 public:
   LayerChoices(const NumberedClass &numbered, const LayerStages &stages);
 
-  /// The choice for which `seconds + price * bytes` is least. With more sets of
-  /// needed tensors than can be gone through something that is no larger: what
-  /// is made again counts once, and is held for nothing.
+  /// The least of s(x) + price * b(x), with its x. If there are too many sets
+  /// of needed tensors, something no larger: a replay counts once, and its
+  /// results take no bytes.
   LeastCost getLeast(double price) const;
 
-  /// The choices that none is better than in both bytes and seconds, by bytes;
-  /// nothing if there are too many. Found when first asked for.
+  /// The Pareto front of s and b, by bytes; null if there are too many choices.
+  /// Computed by the first call.
   const std::vector<LeastCost> *getFront();
 
 private:
@@ -116,10 +149,10 @@ private:
 
   const NumberedClass &numbered;
   LayerStages stages;
-  double fixed = 0; ///< bytes that are there in any case
-  /// A graph: nodes are sets of tensors that are needed of the ops before one,
-  /// in each stage; edges are ways to have what the op makes. From the last op,
-  /// node 0, to the first, all in this order.
+  double fixed = 0; ///< bytes of every choice
+  /// A graph from the last op of the layer, node 0, to the first. A node is,
+  /// for each stage, the set of tensors that later ops need of earlier ones. An
+  /// edge is a way to have the results of the op: kept, held or made again.
   std::vector<Edge> edges;
   int32_t numNodes = 1;
   bool isComplete = true;
@@ -127,7 +160,7 @@ private:
   bool isFrontKnown = false;
 };
 
-/// Without those that are no better in bytes or seconds than another; by bytes.
+/// Keeps the Pareto front of `choices`, by bytes.
 void keepBest(std::vector<LeastCost> &choices);
 
 //===----------------------------------------------------------------------===//
@@ -144,93 +177,91 @@ struct LayerGroup {
   }
 };
 
-/// The least seconds of choices, one for each layer, whose bytes come to no
-/// more than `available`. Nothing if there are no such choices, or too many to
-/// go through. A price near the best one makes it fast. In `others`, unless
-/// null, sums of the layers but for one of the last group, by bytes.
+/// The least sum of s of one choice for each layer, whose b sum up to at most
+/// `available`; nothing if there are no such choices, or too many to go
+/// through. A price near the best one makes it fast. Fills `others`, unless
+/// null, with the sums of all layers but one of the last group, by bytes.
 std::optional<double> findLeastSum(const std::vector<LayerGroup> &groups,
                                    double available, double price,
                                    std::vector<LeastCost> *others = nullptr);
 
-/// The same of sums that are known and the choices of one more layer, both by
-/// bytes.
+/// The same for known sums and the choices of one more layer, both by bytes.
 std::optional<double> findLeastSum(const std::vector<LeastCost> &sums,
                                    const std::vector<LeastCost> &choices,
                                    double available);
 
-/// The bytes that a budget leaves for what the moments count, beside what is
-/// there under any plan.
-int64_t getAvailable(const Certificate &certificate,
-                     const CertifiedMoment &moment);
+/// A[m]: the budget less the bytes that any plan has alive at the point.
+int64_t getAvailable(const Certificate &certificate, const PricedPoint &point);
 
-/// The moments that may have a price: the turn from forward to backward, and
+/// The points that may have a price: the turn from forward to backward, and
 /// the ops of the last layers to run backward before all others have.
-std::vector<CertifiedMoment> getMoments(const Certificate &certificate);
+std::vector<PricedPoint> getPricedPoints(const Certificate &certificate);
 
-/// What is proven at a price, and the straight line that touches it there.
+/// L at a price, and the straight line that touches it there.
 struct Proof {
-  double price, seconds, bytes; ///< bytes less those available
+  double price, seconds, bytes; ///< sums of s, and of b less A
 
   double getValue() const { return seconds + price * bytes; }
 };
 
-/// The summit of what `prove` proves, from `first` on; something no higher than
-/// `least` if the summit is not above that. It is a sum of piecewise linear
-/// functions of the price, so the best price is found, and not approached.
+/// The summit of L, which `prove` computes, from `first` on; something no
+/// higher than `least` if the summit is not above that. L is piecewise linear
+/// in the price, so the best price is found, and not approached.
 Proof findSummit(const std::function<Proof(double price)> &prove,
                  const Proof &first, double least);
 
-/// Looks for what proves most.
+/// Searches the point and the price with the highest L.
 class BoundSearch {
 public:
   /// For the classes, layers and budget of `certificate`, which stays.
   explicit BoundSearch(const Certificate &certificate);
 
-  /// The one of `moments` that proves most by a price alone, with that price,
-  /// which may be near `price`. None if none of them proves anything.
-  std::vector<CertifiedMoment>
-  findBest(const std::vector<CertifiedMoment> &moments, double price);
+  /// The one of `points` with the highest L, with its price, which may be near
+  /// `price`; none if no L is above 0.
+  std::vector<PricedPoint> findBest(const std::vector<PricedPoint> &points,
+                                    double price);
 
-  /// The same, of what is proven if each layer has one whole choice.
-  std::vector<CertifiedMoment>
-  findBestWhole(const std::vector<CertifiedMoment> &moments, double price);
+  /// The same for whole choices.
+  std::vector<PricedPoint> findBestWhole(const std::vector<PricedPoint> &points,
+                                         double price);
 
-  /// What the moments that `findBest` found, for whatever budget, prove for
-  /// that of the certificate by a price: seconds of a step.
+  /// The highest L, for the budget of the certificate, of the points that
+  /// `findBest` found for any budget: seconds of a step.
   double getBound() const;
 
-  /// What a moment proves: the least cost of the layers at a price.
-  Proof prove(const CertifiedMoment &moment, double price);
+  /// L of one point at a price.
+  Proof prove(const PricedPoint &point, double price);
 
-  /// What a moment proves of whole choices; its price only tells where to look.
-  /// Seconds of a step, 0 if there are too many of them.
-  double proveWhole(const CertifiedMoment &moment);
+  /// The bound of whole choices, in seconds of a step; 0 if there are too many
+  /// of them. The price of the point only tells where to look.
+  double proveWhole(const PricedPoint &point);
 
-  /// What rules alone ask for, whatever the budget is: seconds of a step.
+  /// The replays that rules force under any budget: seconds of a step.
   double getForced();
 
 private:
-  /// Layers whose tensors are read alike, and their choices where all of that
-  /// comes before a moment, or all behind it.
+  /// Layers whose tensors are read alike, and their choices if all reads come
+  /// before a point, or all behind it.
   struct Group {
     std::vector<int64_t> layers;
     LayerChoices *before = nullptr, *behind = nullptr;
   };
-  using Tried = std::vector<std::pair<Proof, CertifiedMoment>>;
+  using Proofs = std::vector<std::pair<Proof, PricedPoint>>;
 
-  /// The most promising first, which makes short work of the others.
-  Tried tryAll(const std::vector<CertifiedMoment> &moments, double price);
-  LayerChoices *getChoices(int64_t layer, const CertifiedMoment &moment);
-  /// That of the moment comes last.
-  const std::vector<LayerGroup> &getGroups(const CertifiedMoment &moment);
+  /// The proofs of all points at a price, the highest first: it rules out most
+  /// of the others.
+  Proofs proveAll(const std::vector<PricedPoint> &points, double price);
+  LayerChoices *getChoices(int64_t layer, const PricedPoint &point);
+  /// The groups of layers at a point; that of its own layer comes last.
+  const std::vector<LayerGroup> &getGroups(const PricedPoint &point);
 
   const Certificate &certificate;
-  /// What was found best, bytes with those available.
-  std::vector<std::pair<CertifiedMoment, Proof>> found;
+  /// The best points of each search, with b and not b - A as bytes.
+  std::vector<std::pair<PricedPoint, Proof>> found;
   std::vector<NumberedClass> classes;
   BackwardReads reads;
   std::vector<Group> groups;
-  /// By layer: when its tensors are read first, and last.
+  /// By layer: the first and the last time of a read of its tensors.
   std::vector<std::pair<int64_t, int64_t>> spans;
   std::map<LayerStages, std::unique_ptr<LayerChoices>> choices;
   std::map<std::pair<int64_t, int64_t>, std::vector<LayerGroup>> groupsOf;

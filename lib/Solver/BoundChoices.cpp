@@ -6,12 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A tensor that is needed in a stage of the backward pass is made again in it,
-// or held at the moment before it, for which it is needed in the stage before;
-// in the first stage it is kept from the forward pass, or made again. So what
-// matters of the later ops of a layer is which tensors of the earlier ones they
-// need, in each stage. Few sets of them are met where ops read what was made
-// just before, and the same sets serve all prices.
+// A tensor that a stage of the backward pass needs is made again in it, or held
+// at the point before it, for which the stage before needs it; the first stage
+// finds it kept from the forward pass, or makes it again. So later ops of a
+// layer matter only by the tensors of earlier ones that they need, in each
+// stage:
+//
+//   node  after op k: for each stage, the set of needed tensors of ops before k
+//   edge  a way to have the results of op k: kept, held or made again, with its
+//         s and b
+//
+// A path from the last op to the first is a choice x. Few sets are met where
+// ops read tensors made just before, and the same sets serve all prices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -147,7 +153,7 @@ void LayerChoices::build() {
   size_t words = (kind.tensors.size() + 63) / 64;
   isComplete = numStages <= kMostStages;
   // Before backward reads anything of the layer nothing has to run. Of what is
-  // kept, and what is held then at moments, the smallest could be all of them:
+  // kept, and what is held then at points, the smallest could be all of them:
   // unless a rule forbids to keep it.
   unsigned idle = (1u << stages.countIdle()) - 1;
   for (const CertifiedTensor &tensor : kind.tensors)

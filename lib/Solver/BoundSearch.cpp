@@ -1,4 +1,4 @@
-//===- BoundSearch.cpp - The moment and the price that prove most ---------===//
+//===- BoundSearch.cpp - The point and the price that prove most ----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a moment proves is, in its price, a sum of minima over choices of
-// straight lines: concave, and straight between a few prices. Two of the lines,
-// one that rises and one that falls, meet where the summit would be if there
-// were no others; what is cheapest at that price is another line, or the proof
-// that it is the summit.
+// In its price p, L(p) of Bound.h is a sum of minima of straight lines, one
+// line for each choice: concave and piecewise linear. A rising line and a
+// falling one meet where the summit would be if there were no others. The
+// cheapest choices at that price are another line, or the proof that this is
+// the summit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,9 +41,8 @@ BoundSearch::BoundSearch(const Certificate &certificate)
   }
 }
 
-LayerChoices *BoundSearch::getChoices(int64_t layer,
-                                      const CertifiedMoment &moment) {
-  CertifiedMoment unit = moment;
+LayerChoices *BoundSearch::getChoices(int64_t layer, const PricedPoint &point) {
+  PricedPoint unit = point;
   unit.secondsPerByte = 1;
   LayerStages stages = reads.getStages(layer, {unit});
   std::unique_ptr<LayerChoices> &known = choices[stages];
@@ -53,12 +52,12 @@ LayerChoices *BoundSearch::getChoices(int64_t layer,
 }
 
 const std::vector<LayerGroup> &
-BoundSearch::getGroups(const CertifiedMoment &moment) {
-  auto [entry, isNew] = groupsOf.try_emplace({moment.layer, moment.gradient});
+BoundSearch::getGroups(const PricedPoint &point) {
+  auto [entry, isNew] = groupsOf.try_emplace({point.layer, point.gradient});
   std::vector<LayerGroup> &result = entry->second;
   if (!isNew)
     return result;
-  int64_t time = reads.getTime(moment);
+  int64_t time = reads.getTime(point);
   std::vector<LayerGroup> cut;
   for (Group &group : groups) {
     int64_t numBefore = 0, numBehind = 0;
@@ -66,15 +65,15 @@ BoundSearch::getGroups(const CertifiedMoment &moment) {
       auto [first, last] = spans[layer];
       if (first > time) {
         if (!group.behind)
-          group.behind = getChoices(layer, moment);
+          group.behind = getChoices(layer, point);
         ++numBehind;
-      } else if (last < time && layer != moment.layer) {
+      } else if (last < time && layer != point.layer) {
         if (!group.before)
-          group.before = getChoices(layer, moment);
+          group.before = getChoices(layer, point);
         ++numBefore;
       } else {
-        auto at = layer == moment.layer ? cut.end() : cut.begin();
-        cut.insert(at, {getChoices(layer, moment), 1});
+        auto at = layer == point.layer ? cut.end() : cut.begin();
+        cut.insert(at, {getChoices(layer, point), 1});
       }
     }
     if (numBehind)
@@ -86,9 +85,9 @@ BoundSearch::getGroups(const CertifiedMoment &moment) {
   return result;
 }
 
-Proof BoundSearch::prove(const CertifiedMoment &moment, double price) {
-  Proof proof = {price, 0, -double(getAvailable(certificate, moment))};
-  for (const LayerGroup &group : getGroups(moment)) {
+Proof BoundSearch::prove(const PricedPoint &point, double price) {
+  Proof proof = {price, 0, -double(getAvailable(certificate, point))};
+  for (const LayerGroup &group : getGroups(point)) {
     LeastCost cost = group.choices->getLeast(price);
     proof.seconds += cost.seconds * double(group.count);
     proof.bytes += cost.bytes * double(group.count);
@@ -125,16 +124,16 @@ Proof reprise::solver::findSummit(const std::function<Proof(double)> &prove,
   return best;
 }
 
-BoundSearch::Tried
-BoundSearch::tryAll(const std::vector<CertifiedMoment> &moments, double price) {
-  Tried tried;
-  for (const CertifiedMoment &moment : moments)
-    tried.push_back({prove(moment, price), moment});
-  std::stable_sort(tried.begin(), tried.end(),
+BoundSearch::Proofs
+BoundSearch::proveAll(const std::vector<PricedPoint> &points, double price) {
+  Proofs proofs;
+  for (const PricedPoint &point : points)
+    proofs.push_back({prove(point, price), point});
+  std::stable_sort(proofs.begin(), proofs.end(),
                    [](const auto &a, const auto &b) {
                      return a.first.getValue() > b.first.getValue();
                    });
-  return tried;
+  return proofs;
 }
 
 /// Less is nothing.
@@ -142,19 +141,18 @@ static double getLeastSeconds(const Certificate &certificate) {
   return 1e-12 * certificate.stepSeconds / double(certificate.microBatches);
 }
 
-std::vector<CertifiedMoment>
-BoundSearch::findBest(const std::vector<CertifiedMoment> &moments,
-                      double price) {
+std::vector<PricedPoint>
+BoundSearch::findBest(const std::vector<PricedPoint> &points, double price) {
   double least = getLeastSeconds(certificate);
-  std::optional<std::pair<CertifiedMoment, Proof>> best;
-  for (auto &[first, tried] : tryAll(moments, price)) {
-    CertifiedMoment moment = tried;
+  std::optional<std::pair<PricedPoint, Proof>> best;
+  for (auto &[first, candidate] : proveAll(points, price)) {
+    PricedPoint point = candidate;
     Proof summit =
-        findSummit([&](double at) { return prove(moment, at); }, first, least);
+        findSummit([&](double at) { return prove(point, at); }, first, least);
     if (summit.getValue() <= least)
       continue;
     least = summit.getValue();
-    best = {moment, summit};
+    best = {point, summit};
     best->first.secondsPerByte = summit.price;
   }
   if (!best)
@@ -167,21 +165,21 @@ BoundSearch::findBest(const std::vector<CertifiedMoment> &moments,
   return {best->first};
 }
 
-std::vector<CertifiedMoment>
-BoundSearch::findBestWhole(const std::vector<CertifiedMoment> &moments,
+std::vector<PricedPoint>
+BoundSearch::findBestWhole(const std::vector<PricedPoint> &points,
                            double price) {
   double least = getLeastSeconds(certificate);
-  CertifiedMoment best;
-  // Sums of all layers but one, which may show how little a moment can prove.
+  PricedPoint best;
+  // Sums of all layers but one, which may show how little a point can prove.
   std::vector<std::pair<std::vector<LayerGroup>, std::vector<LeastCost>>> known;
-  for (auto &[first, tried] : tryAll(moments, price)) {
-    CertifiedMoment moment = tried;
-    const std::vector<LayerGroup> &groups = getGroups(moment);
+  for (auto &[first, candidate] : proveAll(points, price)) {
+    PricedPoint point = candidate;
+    const std::vector<LayerGroup> &groups = getGroups(point);
     std::vector<LayerGroup> others = groups;
     if (--others.back().count == 0)
       others.pop_back();
     const std::vector<LeastCost> *own = groups.back().choices->getFront();
-    double available = double(getAvailable(certificate, moment));
+    double available = double(getAvailable(certificate, point));
     auto isWithin = [&](const auto &sums) {
       return own && sums.first == others &&
              findLeastSum(sums.second, *own, available).value_or(least + 1) <=
@@ -189,7 +187,7 @@ BoundSearch::findBestWhole(const std::vector<CertifiedMoment> &moments,
     };
     if (std::any_of(known.begin(), known.end(), isWithin))
       continue;
-    Proof summit = findSummit([&](double at) { return prove(moment, at); },
+    Proof summit = findSummit([&](double at) { return prove(point, at); },
                               first, getLeastSeconds(certificate));
     double seconds = summit.getValue();
     if (seconds <= getLeastSeconds(certificate))
@@ -205,7 +203,7 @@ BoundSearch::findBestWhole(const std::vector<CertifiedMoment> &moments,
     if (seconds <= least)
       continue;
     least = seconds;
-    best = moment;
+    best = point;
     best.secondsPerByte = summit.price;
   }
   // What rules alone prove needs no price.
@@ -216,36 +214,36 @@ BoundSearch::findBestWhole(const std::vector<CertifiedMoment> &moments,
 
 double BoundSearch::getBound() const {
   double most = 0;
-  for (const auto &[moment, proof] : found)
+  for (const auto &[point, proof] : found)
     most = std::max(most, proof.getValue() -
-                              proof.price * getAvailable(certificate, moment));
+                              proof.price * getAvailable(certificate, point));
   return most * certificate.microBatches;
 }
 
-double BoundSearch::proveWhole(const CertifiedMoment &moment) {
+double BoundSearch::proveWhole(const PricedPoint &point) {
   std::optional<double> seconds =
-      findLeastSum(getGroups(moment), double(getAvailable(certificate, moment)),
-                   moment.secondsPerByte);
+      findLeastSum(getGroups(point), double(getAvailable(certificate, point)),
+                   point.secondsPerByte);
   return seconds.value_or(0) * double(certificate.microBatches);
 }
 
 double BoundSearch::getForced() {
-  CertifiedMoment turn = {int64_t(certificate.layers.size()), 0, 0, 0};
+  PricedPoint turn = {int64_t(certificate.layers.size()), 0, 0, 0};
   return prove(turn, 0).seconds * certificate.microBatches;
 }
 
-std::vector<CertifiedMoment>
-reprise::solver::getMoments(const Certificate &certificate) {
+std::vector<PricedPoint>
+reprise::solver::getPricedPoints(const Certificate &certificate) {
   int64_t numLayers = certificate.layers.size();
-  std::vector<CertifiedMoment> moments = {{numLayers, 0, 0, 0}};
+  std::vector<PricedPoint> points = {{numLayers, 0, 0, 0}};
   constexpr int64_t kTriedLayers = 3;
   for (int64_t layer = numLayers - 1;
        layer >= std::max<int64_t>(0, numLayers - kTriedLayers); --layer) {
     int64_t kind = certificate.layers[layer].kind;
     for (size_t g = 0; g < certificate.classes[kind].backward.size(); ++g)
-      moments.push_back({layer, int64_t(g), 0, 0});
+      points.push_back({layer, int64_t(g), 0, 0});
   }
-  return moments;
+  return points;
 }
 
 std::vector<double>
@@ -259,23 +257,23 @@ reprise::solver::computeBounds(const Certificate &certificate,
   problem.classes = certificate.classes;
   problem.layers = certificate.layers;
   BoundSearch search(problem);
-  std::vector<CertifiedMoment> moments = getMoments(problem);
+  std::vector<PricedPoint> points = getPricedPoints(problem);
   // What proves most for a budget proves much for its neighbours. The search
-  // takes time for each op of each moment; a chain of layers has few of them.
+  // takes time for each op of each point; a chain of layers has few of them.
   constexpr size_t kMostSearches = 32, kMostWork = 200'000;
   size_t work = 1;
   for (const CertifiedClass &kind : problem.classes)
-    work += kind.ops.size() * moments.size();
+    work += kind.ops.size() * points.size();
   size_t searches = std::clamp<size_t>(kMostWork / work, 1, kMostSearches);
-  double price = certificate.moments.empty()
+  double price = certificate.points.empty()
                      ? certificate.stepSeconds /
                            double(std::max<int64_t>(certificate.peakBytes, 1))
-                     : certificate.moments[0].secondsPerByte;
+                     : certificate.points[0].secondsPerByte;
   size_t stride = (budgets.size() + searches - 1) / searches;
   std::vector<double> bounds(budgets.size());
   for (size_t k = 0; k < budgets.size(); k += stride) {
     problem.budgetBytes = budgets[k];
-    std::vector<CertifiedMoment> best = search.findBest(moments, price);
+    std::vector<PricedPoint> best = search.findBest(points, price);
     if (best.empty())
       continue;
     price = best[0].secondsPerByte;

@@ -6,13 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A price lets layers share a choice: a part of them is on the one side, the
-// rest on the other. Whole choices are a knapsack, and take more. With a price
-// each choice has a surplus above the cheapest of its layer, and a sum that is
-// better than one that is known has no more surplus in all than that has above
-// the price's bound: few choices of a layer come into question, and few sums of
-// them. They are added up layer by layer (Nemhauser and Ullmann, Management
-// Science 15, 1969).
+// With the symbols of Bound.h and one price p, a choice has a surplus above the
+// cheapest of its layer,
+//
+//   e(x) = s(x) + p b(x) - min over y of (s(y) + p b(y)),
+//
+// and a sum of whole choices within the budget takes
+//
+//   sum of s = L(p) + sum of e + p (A - sum of b) >= L(p) + sum of e.
+//
+// So a sum that is better than a known one has a surplus of at most the known
+// seconds less L(p): few choices of a layer come into question, and few sums of
+// them. Sums are added up layer by layer, a knapsack (Nemhauser and Ullmann,
+// Management Science 15, 1969).
 //
 //===----------------------------------------------------------------------===//
 

@@ -193,11 +193,11 @@ static void writeLaunch(Writer &writer, const CertifiedLaunch &launch,
   writer.field("bytes", bytes);
 }
 
-static void writeMoment(Writer &writer, const CertifiedMoment &moment) {
-  writer.field("layer", moment.layer);
-  writer.field("gradient", moment.gradient);
-  writer.field("position", moment.position);
-  writer.field("seconds_per_byte", moment.secondsPerByte);
+static void writePoint(Writer &writer, const PricedPoint &point) {
+  writer.field("layer", point.layer);
+  writer.field("gradient", point.gradient);
+  writer.field("position", point.position);
+  writer.field("seconds_per_byte", point.secondsPerByte);
 }
 
 static void writeFields(Writer &writer, const Certificate &certificate) {
@@ -228,7 +228,7 @@ static void writeFields(Writer &writer, const Certificate &certificate) {
        [&](Writer &writer, const CertifiedLaunch &launch) {
          writeLaunch(writer, launch, certificate.buffers);
        });
-  list("moments", certificate.moments, writeMoment);
+  list("moments", certificate.points, writePoint);
 }
 
 void reprise::solver::writeCertificate(std::ostream &out,

@@ -40,7 +40,7 @@ private:
   std::vector<int64_t> getInputs(int64_t block) const;
   void setTimes();
   void setBytes();
-  std::vector<CertifiedMoment> placeMoments() const;
+  std::vector<PricedPoint> placeMoments() const;
 
   const StepGraph &graph;
   const KeptValues &kept;
@@ -247,23 +247,22 @@ void Certifier::setBytes() {
   }
 }
 
-/// The moments that may have a price, where they are in the schedule.
-std::vector<CertifiedMoment> Certifier::placeMoments() const {
-  std::vector<CertifiedMoment> moments = getMoments(certificate);
-  for (CertifiedMoment &moment : moments)
-    if (moment.layer < int64_t(blocks.size()))
-      moment.position =
-          positionOf[blocks[moment.layer].backward[moment.gradient]];
+/// The points that may have a price, where they are in the schedule.
+std::vector<PricedPoint> Certifier::placeMoments() const {
+  std::vector<PricedPoint> points = getPricedPoints(certificate);
+  for (PricedPoint &point : points)
+    if (point.layer < int64_t(blocks.size()))
+      point.position = positionOf[blocks[point.layer].backward[point.gradient]];
   // The first is the turn.
   int64_t lastForward = -1;
   for (size_t op = 0; op < graph.ops.size(); ++op)
     if (isForward(op))
       lastForward = op;
   if (lastForward < 0)
-    moments.erase(moments.begin());
+    points.erase(points.begin());
   else
-    moments.front().position = positionOf[lastForward];
-  return moments;
+    points.front().position = positionOf[lastForward];
+  return points;
 }
 
 void Certifier::run(double price) {
@@ -319,7 +318,7 @@ void Certifier::run(double price) {
   setTimes();
   setBytes();
   certificate.candidates = placeMoments();
-  certificate.moments =
+  certificate.points =
       BoundSearch(certificate)
           .findBestWhole(certificate.candidates, std::max(price, 1e-18));
   computeBound(certificate);

@@ -156,8 +156,8 @@ ChunkTimes reprise::solver::getTimes(const Certificate &certificate) {
 }
 
 namespace {
-/// What the replays of a chunk take at least falls with its share of bytes:
-/// from `most` by `slope` a byte, down to nothing.
+/// The bound of a chunk's replays with a share of b bytes: max(most - slope b,
+/// 0) seconds of a micro-batch.
 struct Line {
   double most = 0, slope = 0;
 };
@@ -167,22 +167,22 @@ static Line getLine(const Certificate &chunk) {
   Line line;
   for (const CertifiedLayer &layer : chunk.layers)
     line.most += layer.minimum;
-  for (const CertifiedMoment &moment : chunk.moments) {
-    line.slope += moment.secondsPerByte;
-    if (moment.layer < int64_t(chunk.layers.size()))
-      line.most += moment.secondsPerByte *
-                   double(chunk.classes[chunk.layers[moment.layer].kind]
-                              .backward[moment.gradient]
+  for (const PricedPoint &point : chunk.points) {
+    line.slope += point.secondsPerByte;
+    if (point.layer < int64_t(chunk.layers.size()))
+      line.most += point.secondsPerByte *
+                   double(chunk.classes[chunk.layers[point.layer].kind]
+                              .backward[point.gradient]
                               .bytes);
   }
   return line;
 }
 
-/// Of the chunks of a stage that have so many bytes together.
+/// The replays of the chunks of a stage that have so many bytes together.
 static StageReplays getReplays(std::vector<Line> lines, double bytes) {
   StageReplays replays;
   for (const Line &line : lines) {
-    // What has to run again without a price does so with any share.
+    // Without a price, replays are the same for any share.
     replays.isPriced.push_back(line.slope > 0);
     replays.forced.push_back(line.slope > 0 ? 0 : line.most);
   }
@@ -240,13 +240,13 @@ public:
   void run(double price);
 
   double most = -1, best = 0;
-  std::vector<CertifiedMoment> chosen; ///< by chunk, for the best price
+  std::vector<PricedPoint> chosen; ///< by chunk, for the best price
 
 private:
   /// What `at` proves of all chunks together.
-  Proof prove(const std::vector<CertifiedMoment> &at, double price);
-  /// Of each chunk the moment that proves most at a price.
-  std::vector<CertifiedMoment> choose(double price);
+  Proof prove(const std::vector<PricedPoint> &at, double price);
+  /// Of each chunk the point that proves most at a price.
+  std::vector<PricedPoint> choose(double price);
 
   std::vector<Certificate *> chunks;
   double bytes;
@@ -254,7 +254,7 @@ private:
 };
 } // namespace
 
-Proof PriceSearch::prove(const std::vector<CertifiedMoment> &at, double price) {
+Proof PriceSearch::prove(const std::vector<PricedPoint> &at, double price) {
   Proof line = {price, 0, -bytes};
   for (size_t c = 0; c < chunks.size(); ++c) {
     Proof proof = searches[c]->prove(at[c], price);
@@ -264,32 +264,32 @@ Proof PriceSearch::prove(const std::vector<CertifiedMoment> &at, double price) {
   return line;
 }
 
-std::vector<CertifiedMoment> PriceSearch::choose(double price) {
-  std::vector<CertifiedMoment> at;
+std::vector<PricedPoint> PriceSearch::choose(double price) {
+  std::vector<PricedPoint> at;
   for (size_t c = 0; c < chunks.size(); ++c) {
     double highest = -1;
-    for (const CertifiedMoment &moment : chunks[c]->candidates) {
-      Proof proof = searches[c]->prove(moment, price);
+    for (const PricedPoint &point : chunks[c]->candidates) {
+      Proof proof = searches[c]->prove(point, price);
       double value = proof.seconds +
                      price * (proof.bytes + double(chunks[c]->budgetBytes));
       if (value <= highest)
         continue;
       highest = value;
       if (at.size() == c)
-        at.push_back(moment);
-      at[c] = moment;
+        at.push_back(point);
+      at[c] = point;
     }
   }
   return at;
 }
 
 void PriceSearch::run(double price) {
-  // Other moments may prove more at the summit; then they have one of their
+  // Other points may prove more at the summit; then they have one of their
   // own, which is higher.
   constexpr int kMostRounds = 8;
   double before = -1;
   for (int round = 0; round < kMostRounds; ++round) {
-    std::vector<CertifiedMoment> at = choose(price);
+    std::vector<PricedPoint> at = choose(price);
     auto proveAt = [&](double price) { return prove(at, price); };
     Proof summit = findSummit(proveAt, proveAt(std::max(price, 1e-18)), -1);
     if (summit.getValue() > most) {
@@ -326,10 +326,10 @@ void reprise::solver::sharePrice(PipelineCertificate &certificate,
     search.run(factor * seconds / std::max(bytes, 1.0));
   for (size_t c = 0; c < chunks.size(); ++c) {
     search.chosen[c].secondsPerByte = search.best;
-    chunks[c]->moments = {search.chosen[c]};
+    chunks[c]->points = {search.chosen[c]};
     // What rules alone prove needs no price.
     if (search.best == 0)
-      chunks[c]->moments.clear();
+      chunks[c]->points.clear();
     computeBound(*chunks[c]);
   }
 }
@@ -379,11 +379,11 @@ static SpanProof prove(PipelineCertificate &problem,
     }
     Certificate &chunk = problem.chunks[stage].certificate;
     chunk.budgetBytes = problem.budgetBytes - problem.baseBytes[stage];
-    double price = chunk.moments.empty()
+    double price = chunk.points.empty()
                        ? chunk.stepSeconds / double(chunk.microBatches) /
                              double(std::max<int64_t>(chunk.peakBytes, 1))
-                       : chunk.moments[0].secondsPerByte;
-    chunk.moments = searches[stage].findBest(chunk.candidates, price);
+                       : chunk.points[0].secondsPerByte;
+    chunk.points = searches[stage].findBest(chunk.candidates, price);
     computeBound(chunk);
   }
   computeSpans(problem);

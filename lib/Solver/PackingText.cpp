@@ -58,6 +58,7 @@ private:
     lineBegin = at;
   }
 
+  std::string explainColumn(size_t k) const;
   bool readHeader();
   bool readRow(PackingItem &item, int64_t &offset);
   bool readNumber(Column column, int64_t lowest, int64_t highest,
@@ -162,6 +163,22 @@ bool Reader::nextRow() {
   return true;
 }
 
+/// Why field `k` of the header is no column.
+std::string Reader::explainColumn(size_t k) const {
+  const std::string &name = fields[k].text;
+  size_t other = name.find_first_of(";\t|");
+  if (fields.size() == 1 && other != name.npos)
+    return "needs commas between columns, but got " +
+           (name[other] == '\t' ? "a tab" : quote(name.substr(other, 1))) +
+           " in " + quote(name);
+  std::string what = "unknown column " + quote(name);
+  if (name.empty())
+    what = "column " + std::to_string(k + 1) + " of " +
+           std::to_string(fields.size()) + " has no name" +
+           (k + 1 == fields.size() ? ", behind the last comma" : "");
+  return what + "; the columns are id, lower, upper, size and offset";
+}
+
 bool Reader::readHeader() {
   place.fill(-1);
   if (!nextRow()) {
@@ -177,9 +194,7 @@ bool Reader::readHeader() {
     while (column != numColumns && columnNames[column] != fields[k].text)
       ++column;
     if (column == numColumns)
-      return fail(fields[k],
-                  "unknown column " + quote(fields[k].text) +
-                      "; the columns are id, lower, upper, size and offset");
+      return fail(fields[k], explainColumn(k));
     if (place[column] >= 0)
       return fail(fields[k],
                   "column " + quote(fields[k].text) + " is there twice");

@@ -9,7 +9,7 @@
 // The form of a packing problem that the algorithms share, and their
 // declarations. Private to lib/Solver.
 //
-// Time is cut into sections. Of all the moments of a schedule only those count
+// Time is cut into sections. Of all the points of a schedule only those count
 // at which the set of live items is maximal: an item born between two deaths
 // meets nobody whom it would not meet at the section after. Two items meet in
 // time exactly if they share a section. Sizes and offsets are in units of the

@@ -6,14 +6,35 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of the chunks of a stage it is known what all their replays take together,
-// not which of them replays. A step is no shorter than any path through the
-// schedule, nor than a mean of paths; of a mean with W_c backward tasks of each
-// chunk c the stage's replays are at least their sum times its least W_c. The
-// best mean is the solution of a linear program, whose dual are the replays of
-// chunks with which the longest path is shortest: paths are found one by one,
-// as the longest for the replays of the moment (Dantzig and Wolfe, Operations
-// Research 8, 1960).
+// The bound knows the least replays of a stage, not which of its chunks
+// replays. A step is no shorter than any path through the schedule, nor than a
+// mean of paths. The best mean is the solution of a linear program:
+//
+//   symbol    meaning
+//   q         a path
+//   c, s      a chunk, a stage
+//   M         micro-batches
+//   T[q]      seconds of the path without the replays R
+//   B[q][c]   backward tasks of c on the path
+//   R[s]      the least replays of a micro-batch on s (StageReplays::shared)
+//   w[q]      the weight of a path in the mean
+//   r[s]      parts of the micro-batches whose R[s] the bound counts
+//
+//   maximize  sum of T[q] w[q] + sum of M R[s] r[s],   w, r >= 0
+//   row c     r[s] <= sum of B[q][c] w[q] / M,   c of s, with a price of bytes
+//   last row  sum of w[q] <= 1
+//
+// The columns, as `Simplex` has them:
+//
+//             r[s]            w[q]            limit
+//   row c     1 if c is of s  -B[q][c] / M    0, nudged
+//   last row  0               1               1
+//   gain      M R[s]          T[q]
+//
+// The dual values of the rows, by M, are replays of the chunks with which the
+// longest path is shortest, and that of the last row is its length. So paths
+// are found one by one, each as the longest for the present dual values
+// (Dantzig and Wolfe, Operations Research 8, 1960).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +46,11 @@
 using namespace reprise::solver;
 
 namespace {
-/// max gain x, A x <= b, x >= 0, with b >= 0: the simplex method with an
-/// explicit inverse. Columns may be added as it goes.
+/// The simplex method with an explicit inverse of the basis:
+///
+///   maximize gain x,  A x <= limits,  x >= 0,  with limits >= 0
+///
+/// Columns of A may be added between calls of `solve`.
 class Simplex {
 public:
   explicit Simplex(std::vector<double> limits);
@@ -37,11 +61,10 @@ public:
   };
   std::vector<Column> columns;
 
-  /// Takes the columns that are there to their best values, in so many steps at
-  /// most.
+  /// Takes x to the optimum of the present columns, in so many steps at most.
   void solve(int64_t mostSteps);
 
-  /// The price of each row.
+  /// The dual value of each row.
   std::vector<double> getDuals() const;
   std::vector<double> getValues() const;
 
@@ -147,34 +170,34 @@ void Simplex::solve(int64_t mostSteps) {
 }
 
 namespace {
-/// Looks for the paths that prove most.
+/// Searches the mean of paths with the highest bound.
 class PathSearch {
 public:
   explicit PathSearch(const PipelineCertificate &certificate);
 
-  /// The best mean of paths that was found, and what it proves.
+  /// The best mean that was found.
   std::vector<PipelineCertificate::Path> run();
+  /// The bound of a mean: sum of T w, and of R times its least B w.
   double prove(const std::vector<PipelineCertificate::Path> &paths) const;
 
 private:
-  /// Adds the longest path if chunks replay that long, unless it is no longer
-  /// than `length`.
+  /// Adds the longest path for these replays of the chunks, unless it is no
+  /// longer than `length`.
   bool addPath(const std::vector<double> &replays, double length);
   std::vector<PipelineCertificate::Path> getBest() const;
 
   const PipelineShape &shape;
   PipelineSchedule schedule;
-  std::vector<ChunkTimes> times; ///< with what is replayed in any case
-  std::vector<double> shared;    ///< of the stages
+  std::vector<ChunkTimes> times; ///< with replays that rules force
+  std::vector<double> shared;    ///< R, by stage
   std::vector<bool> isPriced;    ///< chunks
   Simplex program;
   std::vector<TaskPath> paths;
 };
 } // namespace
 
-/// A row for each chunk: its stage's replays are on the mean path no more often
-/// than its backward tasks are, in parts of the micro-batches; and one for the
-/// weights. Rows that are all 0 would make steps that lead nowhere.
+/// The limits of the rows. Limits of 0 alone would make steps that lead
+/// nowhere.
 static std::vector<double> getLimits(size_t numChunks) {
   std::vector<double> limits;
   constexpr double kNudge = 1e-12;
@@ -270,13 +293,13 @@ std::vector<PipelineCertificate::Path> PathSearch::getBest() const {
 }
 
 std::vector<PipelineCertificate::Path> PathSearch::run() {
-  // Any path proves something: with too many tasks to go through often, the
-  // search ends sooner.
+  // Any mean is a bound: with too many tasks to go through often, the search
+  // ends sooner.
   constexpr int64_t kMostTasks = int64_t(1) << 26, kMostPaths = 400;
   int64_t tasks = 2 * int64_t(times.size()) * shape.microBatches;
   int64_t mostPaths = std::clamp<int64_t>(kMostTasks / tasks, 8, kMostPaths);
   int64_t mostSteps = 50 * int64_t(times.size() + 1);
-  // First with the replays of a stage shared out among its chunks.
+  // The first path is for equal replays of a stage's chunks.
   std::vector<double> replays(times.size());
   for (size_t c = 0; c < times.size(); ++c)
     if (isPriced[c])

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Stages/Passes.h"
 #include "reprise/Support/Borders.h"
@@ -35,15 +36,18 @@ using namespace reprise::nn;
 static constexpr int64_t kEverywhere = -1;
 
 namespace {
-/// Which chunk each op of the forward pass is in, and what chunks pass on.
+/// Which chunk each op of a function that goes forward is in, and what chunks
+/// pass on.
 class Cut {
 public:
   Cut(func::FuncOp forward, ArrayRef<int64_t> layers)
       : forward(forward), block(forward.getBody().front()), layers(layers) {}
 
   LogicalResult find();
-  /// The module of a chunk.
-  ModuleOp build(OpBuilder &builder, ModuleOp whole, int64_t chunk) const;
+  /// A stage updates something, and gradients cross every border.
+  LogicalResult checkParameters() const;
+  /// Adds the function of a chunk to its module.
+  void build(ModuleOp module, int64_t chunk) const;
 
 private:
   int64_t getLayer(Operation *op) const;
@@ -53,7 +57,6 @@ private:
   bool readsSamples(Value value) const;
   LogicalResult findChunks();
   LogicalResult findBorders();
-  LogicalResult checkParameters() const;
   /// What the ops of a chunk need, in order: themselves, and what is
   /// everywhere.
   llvm::SetVector<Operation *> getOps(int64_t chunk) const;
@@ -179,7 +182,6 @@ llvm::SetVector<Operation *> Cut::getOps(int64_t chunk) const {
   return ordered;
 }
 
-/// A stage updates something, and gradients cross every border.
 LogicalResult Cut::checkParameters() const {
   for (int64_t chunk = 0; chunk < getNumChunks(); ++chunk) {
     bool isTrained = false;
@@ -199,16 +201,19 @@ LogicalResult Cut::checkParameters() const {
 }
 
 LogicalResult Cut::find() {
-  if (failed(findChunks()) || failed(findBorders()))
-    return failure();
-  return checkParameters();
+  return failure(failed(findChunks()) || failed(findBorders()));
 }
 
-ModuleOp Cut::build(OpBuilder &builder, ModuleOp whole, int64_t chunk) const {
+/// An empty module for a chunk, with all that is said of the whole.
+static ModuleOp makeModule(OpBuilder &builder, ModuleOp whole, int64_t chunk) {
   auto module = ModuleOp::create(builder, whole.getLoc(),
                                  "chunk" + std::to_string(chunk));
   for (NamedAttribute attribute : whole->getDiscardableAttrs())
     module->setAttr(attribute.getName(), attribute.getValue());
+  return module;
+}
+
+void Cut::build(ModuleOp module, int64_t chunk) const {
   llvm::SetVector<Operation *> ops = getOps(chunk);
   bool isLast = chunk == getNumChunks() - 1;
   SmallVector<Value> returned(1, isLast ? Value() : borders[chunk]);
@@ -223,22 +228,24 @@ ModuleOp Cut::build(OpBuilder &builder, ModuleOp whole, int64_t chunk) const {
       arguments.push_back(argument);
       attributes.push_back(forward.getArgAttrDict(argument.getArgNumber()));
     }
-  auto border = builder.getStringAttr(kBorder);
+  OpBuilder inside = OpBuilder::atBlockEnd(module.getBody());
+  auto border = inside.getStringAttr(kBorder);
   if (chunk > 0) {
     arguments.push_back(borders[chunk - 1]);
     attributes.push_back(
-        builder.getDictionaryAttr(builder.getNamedAttr(kInputAttr, border)));
+        inside.getDictionaryAttr(inside.getNamedAttr(kInputAttr, border)));
   }
-  OpBuilder inside = OpBuilder::atBlockEnd(module.getBody());
   auto function = func::FuncOp::create(
-      inside, forward.getLoc(), kForwardFunction,
-      builder.getFunctionType(ValueRange(arguments).getTypes(),
-                              ValueRange(returned).getTypes()));
+      inside, forward.getLoc(), forward.getName(),
+      inside.getFunctionType(ValueRange(arguments).getTypes(),
+                             ValueRange(returned).getTypes()));
   for (NamedAttribute attribute : forward->getDiscardableAttrs())
     function->setAttr(attribute.getName(), attribute.getValue());
   function.setAllArgAttrs(attributes);
   if (!isLast)
     function.setResultAttr(0, kOutputAttr, border);
+  else if (forward.getAllResultAttrs())
+    function.setAllResultAttrs(forward.getAllResultAttrs());
 
   IRMapping mapping;
   Block *body = function.addEntryBlock();
@@ -249,14 +256,13 @@ ModuleOp Cut::build(OpBuilder &builder, ModuleOp whole, int64_t chunk) const {
   for (Value &value : returned)
     value = mapping.lookup(value);
   func::ReturnOp::create(inside, getExit()->getLoc(), returned);
-  return module;
 }
 
 /// Says of each parameter where it is in the whole model, and where its
 /// gradient is in norms.
 static void numberParameters(ModuleOp module, func::FuncOp forward) {
   Builder builder(module.getContext());
-  int64_t number = 0, counts[1 + std::size(kPartAxes)] = {};
+  int64_t number = 0, counts[1 + std::size(kCutAxes)] = {};
   for (unsigned index = 0; index < forward.getNumArguments(); ++index) {
     auto parameter =
         forward.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
@@ -303,30 +309,49 @@ FailureOr<std::vector<int64_t>> CutChunks::split(func::FuncOp forward) {
   return chunks;
 }
 
+static bool canCut(func::FuncOp function) {
+  return function.getBody().hasOneBlock() &&
+         isa<func::ReturnOp>(function.getBody().front().getTerminator());
+}
+
 LogicalResult CutChunks::cut() {
   ModuleOp module = getOperation();
   auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
   if (!forward)
     return module.emitError("needs a function @forward to cut");
-  if (!forward.getBody().hasOneBlock() ||
-      !isa<func::ReturnOp>(forward.getBody().front().getTerminator()))
+  if (!canCut(forward))
     return forward.emitError("needs one block that returns to be cut");
-  for (Operation &op : *module.getBody())
-    if (&op != forward && !op.getDialect()->getNamespace().starts_with("pipe"))
+  SmallVector<func::FuncOp> functions = {forward};
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    bool goesForward = function && (function.getName() == kEvaluateFunction ||
+                                    function.getName() == kSampleFunction);
+    if (goesForward && canCut(function))
+      functions.push_back(function);
+    else if (&op != forward &&
+             !op.getDialect()->getNamespace().starts_with("pipe"))
       return op.emitOpError("needs to be made of chunks later, but is beside "
                             "the @forward that is to be cut");
+  }
   FailureOr<std::vector<int64_t>> chunks = split(forward);
   if (failed(chunks))
     return failure();
   if (chunks->size() == 1)
     return success();
-  Cut cut(forward, *chunks);
-  if (failed(cut.find()))
+  SmallVector<Cut> cuts;
+  for (func::FuncOp function : functions)
+    if (failed(cuts.emplace_back(function, *chunks).find()))
+      return failure();
+  if (failed(cuts.front().checkParameters()))
     return failure();
   numberParameters(module, forward);
   OpBuilder builder(forward);
-  for (int64_t chunk = 0; chunk < int64_t(chunks->size()); ++chunk)
-    cut.build(builder, module, chunk);
-  forward.erase();
+  for (int64_t chunk = 0; chunk < int64_t(chunks->size()); ++chunk) {
+    ModuleOp own = makeModule(builder, module, chunk);
+    for (const Cut &cut : cuts)
+      cut.build(own, chunk);
+  }
+  for (func::FuncOp function : functions)
+    function.erase();
   return success();
 }

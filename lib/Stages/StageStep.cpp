@@ -8,6 +8,9 @@
 
 #include "StageStep.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "reprise/ABI/Model.h"
+#include "reprise/Dialect/NN/Phases.h"
+#include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Support/Borders.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -16,22 +19,19 @@ using namespace reprise;
 using namespace reprise::nn;
 using namespace reprise::stages;
 
-/// Lanes between two stages: what goes on, and what goes back.
-static constexpr int64_t kActivations = 0, kGradients = 1;
-
 static constexpr StringLiteral kInputs[] = {"tokens", "targets", "rng"};
-static constexpr StringLiteral kLossSum = "loss_sum";
+static constexpr StringLiteral kLossSum = "loss_sum", kLoss = "loss";
 
 //===----------------------------------------------------------------------===//
 // What chunks have
 //===----------------------------------------------------------------------===//
 
-static StringRef getInput(func::FuncOp function, unsigned index) {
+StringRef stages::getInput(func::FuncOp function, unsigned index) {
   auto input = function.getArgAttrOfType<StringAttr>(index, kInputAttr);
   return input ? input.getValue() : StringRef();
 }
 
-static StringRef getOutput(func::FuncOp function, unsigned index) {
+StringRef stages::getOutput(func::FuncOp function, unsigned index) {
   auto output = function.getResultAttrOfType<StringAttr>(index, kOutputAttr);
   return output ? output.getValue() : StringRef();
 }
@@ -77,15 +77,20 @@ static LogicalResult checkShared(const Chunks &chunks) {
   return success();
 }
 
+static bool isBackward(Operation &op) {
+  return begins(&op, StepPhase::Backward);
+}
+
 static LogicalResult checkStep(func::FuncOp step, int64_t microBatches) {
   if (!step.getBody().hasOneBlock() ||
-      llvm::hasSingleElement(step.getOps<BackwardOp>()) == false)
+      llvm::count_if(step.getOps(), isBackward) != 1)
     return step.emitError("needs one block with one nn.backward to be a chunk "
                           "of a pipeline");
-  if (step->hasAttr(kReductionGroupsAttr))
-    return step.emitError("needs one group of micro-batches on each rank of a "
-                          "pipeline, but has ")
-           << step->getAttr(kReductionGroupsAttr);
+  if (int64_t groups = getReductionGroups(step);
+      groups < 1 || microBatches % groups != 0)
+    return step.emitError("needs groups of micro-batches of equal size, but "
+                          "has ")
+           << groups << " of " << microBatches << " micro-batches";
   auto count = step->getAttrOfType<IntegerAttr>(kMicroBatchesAttr);
   int64_t found = count ? count.getInt() : 1;
   if (found == microBatches)
@@ -117,6 +122,12 @@ FailureOr<Chunks> stages::findChunks(ModuleOp module,
         chunks.inputs[input] = step.getArgumentTypes()[index];
     chunks.steps.push_back(step);
   }
+  chunks.groups = getReductionGroups(chunks.steps.front());
+  for (func::FuncOp step : chunks.steps)
+    if (int64_t groups = getReductionGroups(step); groups != chunks.groups)
+      return step.emitError("needs the ")
+             << chunks.groups << " groups of micro-batches of chunk 0, but has "
+             << groups;
   chunks.tied = findTied(chunks.steps);
   if (failed(checkShared(chunks)))
     return failure();
@@ -144,6 +155,29 @@ bool StageStep::isHome(StringRef parameter) {
   return stage.getNumber() == 0 || !chunks.tied.contains(parameter);
 }
 
+/// Only the last stage has a loss.
+bool StageStep::hasLoss() {
+  int64_t numStages = chunks.steps.size() / schedule.getVirtualStages();
+  return int64_t(stage.getNumber()) + 1 == numStages;
+}
+
+/// What the stage says of a parameter that a chunk has with `role`.
+DictionaryAttr StageStep::getOwnRole(DictionaryAttr role,
+                                     ParameterAttr parameter) {
+  if (!parameter || !chunks.tied.contains(parameter.getName()))
+    return role;
+  NamedAttrList entries(role);
+  int64_t last = chunks.steps.size() / schedule.getVirtualStages() - 1;
+  if (last == 0)
+    return role;
+  entries.set(kSumStagesAttr, builder.getDenseI64ArrayAttr({0, last}));
+  auto order = role.getAs<DenseI64ArrayAttr>(kOrderAttr);
+  if (order && !isHome(parameter.getName()))
+    entries.set(kOrderAttr,
+                builder.getDenseI64ArrayAttr({order[0], /*place=*/-1}));
+  return entries.getDictionary(builder.getContext());
+}
+
 /// What lives from step to step, in the order in which chunks have it.
 void StageStep::addParameters(func::FuncOp chunk) {
   for (unsigned index = 0; index < chunk.getNumArguments(); ++index) {
@@ -153,15 +187,8 @@ void StageStep::addParameters(func::FuncOp chunk) {
     bool outlivesStep = parameter || role.contains(kRotaryAttr);
     if (argument || !outlivesStep)
       continue;
-    auto order = role.getAs<DenseI64ArrayAttr>(kOrderAttr);
-    DictionaryAttr own = role;
-    if (parameter && order && !isHome(parameter.getName())) {
-      NamedAttrList entries(role);
-      entries.set(kOrderAttr,
-                  builder.getDenseI64ArrayAttr({order[0], /*place=*/-1}));
-      own = entries.getDictionary(builder.getContext());
-    }
-    argument = addArgument(chunk.getArgumentTypes()[index], own);
+    argument = addArgument(chunk.getArgumentTypes()[index],
+                           getOwnRole(role, parameter));
   }
 }
 
@@ -190,6 +217,22 @@ void StageStep::addArguments() {
   loss = addArgument(RankedTensorType::get({}, builder.getF32Type()),
                      builder.getDictionaryAttr(builder.getNamedAttr(
                          kInputAttr, builder.getStringAttr(kLossSum))));
+  addPartials();
+}
+
+/// Room for sums of groups that wait for others.
+void StageStep::addPartials() {
+  auto add = [&](StringAttr name, Type type) {
+    for (unsigned level = 0; level < getPartialLevels(chunks.groups); ++level)
+      partials[name].push_back(addArgument(
+          type, builder.getDictionaryAttr(builder.getNamedAttr(
+                    kPartialAttr, PartialAttr::get(builder.getContext(),
+                                                   name.getValue(), level)))));
+  };
+  for (auto &[name, sum] : sums)
+    add(name, sum.getType());
+  if (hasLoss())
+    add(builder.getStringAttr(kLoss), loss.getType());
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,7 +244,7 @@ StageStep::Pass &StageStep::getPass(int64_t chunk, int64_t microBatch) {
 }
 
 static Operation *getBackward(func::FuncOp chunk) {
-  return *chunk.getOps<BackwardOp>().begin();
+  return findPhase(chunk, StepPhase::Backward);
 }
 
 LogicalResult StageStep::goForward(pipe::ForwardOp task) {
@@ -236,9 +279,9 @@ LogicalResult StageStep::goForward(pipe::ForwardOp task) {
       pass.passedOn = pass.values.lookup(value);
     // With a head in parts it is made in the backward task.
     Operation *maker = value.getDefiningOp();
-    if (getOutput(chunk, index) == "loss" && maker &&
+    if (getOutput(chunk, index) == kLoss && maker &&
         maker->isBeforeInBlock(end))
-      loss = pass.values.lookup(value);
+      loss = pushSum(kLoss, pass.values.lookup(value), task.getMicroBatch());
   }
   return success();
 }
@@ -280,7 +323,7 @@ LogicalResult StageStep::goBackward(pipe::BackwardOp task) {
     for (Operation &op : chunk.getBody().front())
       if (pass.below.contains(&op))
         builder.clone(op, pass.values);
-    takeSums(chunk, pass,
+    takeSums(chunk, pass, task.getMicroBatch(),
              [&](Operation *op) { return pass.below.contains(op); });
   }
   Operation *exit = chunk.getBody().front().getTerminator();
@@ -302,7 +345,7 @@ void StageStep::mapSums(func::FuncOp chunk, Pass &pass) {
 }
 
 /// Takes those sums that ops of the chunk have made which the task was for.
-void StageStep::takeSums(func::FuncOp chunk, Pass &pass,
+void StageStep::takeSums(func::FuncOp chunk, Pass &pass, int64_t microBatch,
                          llvm::function_ref<bool(Operation *)> isMade) {
   Operation *exit = chunk.getBody().front().getTerminator();
   for (auto [index, value] : llvm::enumerate(exit->getOperands())) {
@@ -310,9 +353,9 @@ void StageStep::takeSums(func::FuncOp chunk, Pass &pass,
     if (!maker || !getBackward(chunk)->isBeforeInBlock(maker) || !isMade(maker))
       continue;
     if (auto name = chunk.getResultAttrOfType<StringAttr>(index, kGradientAttr))
-      sums[name] = pass.values.lookup(value);
-    if (getOutput(chunk, index) == "loss")
-      loss = pass.values.lookup(value);
+      sums[name] = pushSum(name, pass.values.lookup(value), microBatch);
+    if (getOutput(chunk, index) == kLoss)
+      loss = pushSum(kLoss, pass.values.lookup(value), microBatch);
   }
 }
 
@@ -327,19 +370,18 @@ void StageStep::addGradients(int64_t number, int64_t microBatch) {
        at != body.getTerminator()->getIterator(); ++at)
     if (isOpen(&*at))
       builder.clone(*at, pass.values);
-  takeSums(chunk, pass, isOpen);
+  takeSums(chunk, pass, microBatch, isOpen);
 }
 
 static StringRef getName(bool isGradient) {
   return isGradient ? kBorderGradient : kBorder;
 }
 
-/// As many values of a chunk are on their way as it has slots.
-static int64_t countPlaces(pipe::StageOp stage, bool isGradient) {
+int64_t stages::countPlaces(pipe::StageOp sender, bool isGradient) {
   if (isGradient)
-    return stage.getGradientSlots();
+    return sender.getGradientSlots();
   int64_t places = 0;
-  for (int64_t slots : stage.getSlots())
+  for (int64_t slots : sender.getSlots())
     places += slots;
   return places;
 }
@@ -353,7 +395,8 @@ LogicalResult StageStep::send(pipe::SendOp transfer) {
   SendOp::create(
       builder, transfer.getLoc(), value, builder.getStringAttr(kPipeAxis),
       builder.getI64IntegerAttr(transfer.getPeer()),
-      builder.getI64IntegerAttr(isGradient ? kGradients : kActivations),
+      builder.getI64IntegerAttr(isGradient ? REPRISE_LANE_GRADIENTS
+                                           : REPRISE_LANE_ACTIVATIONS),
       builder.getI64IntegerAttr(countPlaces(stage, isGradient)));
   return success();
 }
@@ -375,7 +418,8 @@ LogicalResult StageStep::receive(pipe::ReceiveOp transfer) {
   auto received = ReceiveOp::create(
       builder, transfer.getLoc(), type, builder.getStringAttr(kPipeAxis),
       builder.getI64IntegerAttr(transfer.getPeer()),
-      builder.getI64IntegerAttr(isGradient ? kGradients : kActivations),
+      builder.getI64IntegerAttr(isGradient ? REPRISE_LANE_GRADIENTS
+                                           : REPRISE_LANE_ACTIVATIONS),
       builder.getI64IntegerAttr(countPlaces(sender, isGradient)));
   Pass &pass = getPass(transfer.getChunk(), transfer.getMicroBatch());
   (isGradient ? pass.gradient : pass.input) = received.getValue();
@@ -386,33 +430,37 @@ LogicalResult StageStep::receive(pipe::ReceiveOp transfer) {
 // The end
 //===----------------------------------------------------------------------===//
 
-void StageStep::beginUpdate() {
-  if (step.getOps<UpdateOp>().empty())
-    UpdateOp::create(builder, step.getLoc());
+/// Behind the last micro-batch of a group that another one follows, puts its
+/// sum aside, with those of older groups that wait for it: what the next one
+/// adds to.
+Value StageStep::pushSum(StringRef name, Value sum, int64_t microBatch) {
+  int64_t size = chunks.microBatches / chunks.groups;
+  int64_t group = microBatch / size;
+  if ((microBatch + 1) % size != 0 || group + 1 == chunks.groups)
+    return sum;
+  unsigned level = getLevelBehind(group);
+  SmallVector<Value> &waiting = partials[builder.getStringAttr(name)];
+  auto pushed = PushOp::create(
+      builder, step.getLoc(), TypeRange{sum.getType(), sum.getType()}, sum,
+      ArrayRef(waiting).take_front(level), waiting[level]);
+  pushed->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
+                                             "optimizer", "groups"));
+  waiting[level] = pushed.getPushed();
+  return pushed.getRest();
 }
 
-/// The first and the last stage both have gradients of what is tied.
-void StageStep::sumTied() {
-  int64_t last = chunks.steps.size() / schedule.getVirtualStages() - 1;
-  int64_t number = stage.getNumber();
-  SmallVector<StringAttr> names;
-  SmallVector<Value> values;
-  for (auto &[name, value] : sums)
-    if (chunks.tied.contains(name)) {
-      names.push_back(name);
-      values.push_back(value);
+/// The last group's sum with those that wait for it, from those of the fewest
+/// groups on.
+Value StageStep::addWaiting(StringRef name, Value sum) {
+  for (auto [level, partial] :
+       llvm::enumerate(partials[builder.getStringAttr(name)]))
+    if (waitsForLast(level, chunks.groups)) {
+      sum = AccumulateOp::create(builder, step.getLoc(), sum, partial);
+      sum.getDefiningOp()->setAttr(
+          kScopeAttr,
+          ScopeAttr::get(builder.getContext(), -1, "optimizer", "groups"));
     }
-  if (values.empty() || (number != 0 && number != last))
-    return;
-  beginUpdate();
-  auto all =
-      AllReduceOp::create(builder, step.getLoc(), ValueRange(values).getTypes(),
-                          values, builder.getStringAttr(kPipeAxis),
-                          builder.getDenseI64ArrayAttr({0, last}));
-  all->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1, "optimizer",
-                                          "sum_over_stages"));
-  for (auto [name, sum] : llvm::zip_equal(names, all.getSums()))
-    sums[name] = sum;
+  return sum;
 }
 
 LogicalResult StageStep::addEntry(Operation &entry) {
@@ -431,9 +479,14 @@ LogicalResult StageStep::addEntry(Operation &entry) {
 }
 
 void StageStep::finish() {
+  UpdateOp::create(builder, step.getLoc());
+  for (auto &[name, sum] : sums)
+    sum = addWaiting(name, sum);
+  if (hasLoss())
+    loss = addWaiting(kLoss, loss);
   SmallVector<Value> results = {loss};
   SmallVector<DictionaryAttr> roles = {builder.getDictionaryAttr(
-      builder.getNamedAttr(kOutputAttr, builder.getStringAttr("loss")))};
+      builder.getNamedAttr(kOutputAttr, builder.getStringAttr(kLoss)))};
   for (auto &[name, value] : sums) {
     results.push_back(value);
     roles.push_back(
@@ -446,7 +499,7 @@ void StageStep::finish() {
   step.setAllResultAttrs(roles);
 }
 
-LogicalResult StageStep::build(OpBuilder &outside) {
+FailureOr<ModuleOp> StageStep::build(OpBuilder &outside) {
   func::FuncOp like = chunks.steps[stage.getNumber()];
   auto module = ModuleOp::create(outside, stage.getLoc(),
                                  "stage" + std::to_string(stage.getNumber()));
@@ -465,8 +518,6 @@ LogicalResult StageStep::build(OpBuilder &outside) {
   for (Operation &entry : stage.getBody().front())
     if (failed(addEntry(entry)))
       return failure();
-  sumTied();
-  beginUpdate();
   finish();
-  return success();
+  return module;
 }

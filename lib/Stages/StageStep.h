@@ -22,6 +22,8 @@ namespace reprise::stages {
 struct Chunks {
   llvm::SmallVector<mlir::func::FuncOp> steps;
   int64_t microBatches = 1;
+  /// Of equal size, whose sums are added up by a tree.
+  int64_t groups = 1;
   /// Of the inputs of a micro-batch: "tokens", "targets", "rng".
   llvm::StringMap<mlir::Type> inputs;
   /// Parameters that are trained on the first and on the last chunk.
@@ -37,6 +39,14 @@ llvm::FailureOr<Chunks> findChunks(mlir::ModuleOp module,
 llvm::SetVector<llvm::StringRef>
 findTied(llvm::ArrayRef<mlir::func::FuncOp> chunks);
 
+/// What an argument or result is by its role, "" if it has none of these.
+llvm::StringRef getInput(mlir::func::FuncOp function, unsigned index);
+llvm::StringRef getOutput(mlir::func::FuncOp function, unsigned index);
+
+/// As many parcels of a lane may be on their way as the sender's chunks have
+/// slots.
+int64_t countPlaces(pipe::StageOp sender, bool isGradient);
+
 /// Makes the module of a stage, whose step is its list.
 class StageStep {
 public:
@@ -44,7 +54,7 @@ public:
             pipe::StageOp stage);
 
   /// Inserts it.
-  llvm::LogicalResult build(mlir::OpBuilder &builder);
+  llvm::FailureOr<mlir::ModuleOp> build(mlir::OpBuilder &builder);
 
 private:
   /// A micro-batch on a chunk.
@@ -64,14 +74,19 @@ private:
   llvm::LogicalResult goBackward(pipe::BackwardOp task);
   void addGradients(int64_t chunk, int64_t microBatch);
   void mapSums(mlir::func::FuncOp chunk, Pass &pass);
-  void takeSums(mlir::func::FuncOp chunk, Pass &pass,
+  void takeSums(mlir::func::FuncOp chunk, Pass &pass, int64_t microBatch,
                 llvm::function_ref<bool(mlir::Operation *)> isMade);
   llvm::LogicalResult send(pipe::SendOp transfer);
   llvm::LogicalResult receive(pipe::ReceiveOp transfer);
-  void sumTied();
-  void beginUpdate();
+  void addPartials();
+  mlir::Value pushSum(llvm::StringRef name, mlir::Value sum,
+                      int64_t microBatch);
+  mlir::Value addWaiting(llvm::StringRef name, mlir::Value sum);
   void finish();
   bool isHome(llvm::StringRef parameter);
+  bool hasLoss();
+  mlir::DictionaryAttr getOwnRole(mlir::DictionaryAttr role,
+                                  nn::ParameterAttr parameter);
 
   const Chunks &chunks;
   pipe::ScheduleOp schedule;
@@ -87,6 +102,9 @@ private:
   /// Sums of gradients so far, by parameter.
   llvm::MapVector<mlir::StringAttr, mlir::Value> sums;
   mlir::Value loss;
+  /// Sums of groups that wait for others, by what they are sums of and their
+  /// levels: what a level has, and was given first.
+  llvm::MapVector<mlir::StringAttr, llvm::SmallVector<mlir::Value>> partials;
   std::map<std::pair<int64_t, int64_t>, Pass> passes;
 };
 

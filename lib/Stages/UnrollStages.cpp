@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "StageForward.h"
 #include "StageStep.h"
 #include "Table.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -52,9 +53,15 @@ LogicalResult UnrollStages::unroll() {
   if (failed(chunks))
     return failure();
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  for (auto stage : schedule.getBody().getOps<pipe::StageOp>())
-    if (failed(StageStep(*chunks, schedule, stage).build(builder)))
+  for (auto stage : schedule.getBody().getOps<pipe::StageOp>()) {
+    FailureOr<ModuleOp> own =
+        StageStep(*chunks, schedule, stage).build(builder);
+    if (failed(own))
       return failure();
+    for (StringRef name : {nn::kEvaluateFunction, nn::kSampleFunction})
+      if (failed(addForward(*own, *chunks, schedule, stage, name)))
+        return failure();
+  }
   for (func::FuncOp step : chunks->steps)
     step->getParentOp()->erase();
   schedule.erase();

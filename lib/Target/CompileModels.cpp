@@ -141,7 +141,8 @@ target::compileModels(ArrayRef<CompiledModel> models, StringRef cpu) {
     if (failed(table.read(model.module)))
       return failure();
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> data = writeTables(models, tables, context);
+  std::unique_ptr<llvm::Module> data =
+      writeTables(models, tables, takeEqualCode(models), context);
   if (!data)
     return failure();
   llvm::StringSet<> symbols;

@@ -82,16 +82,6 @@ static std::unique_ptr<TargetMachine> createMachine(StringRef cpu) {
       kTriple, cpu, /*Features=*/"", options, Reloc::PIC_));
 }
 
-/// Kernels are written as they are to run, vectorised, blocked and inlined, so
-/// the optimizations that look for more than that are left out: they take as
-/// long as all else together, and gain nothing. What is left to do is what
-/// emitting from smaller pieces leaves behind. (That one pass over the
-/// instructions does not find all is no error.)
-static constexpr StringLiteral kCleanUp =
-    "function(sroa,early-cse<memssa>,simplifycfg,"
-    "instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,licm),gvn,"
-    "loop(loop-unroll-full),instcombine<no-verify-fixpoint>,simplifycfg)";
-
 FailureOr<reprise::target::ObjectFile>
 reprise::target::emitObject(Module &module, StringRef cpu) {
   std::unique_ptr<TargetMachine> machine = createMachine(cpu);
@@ -100,7 +90,8 @@ reprise::target::emitObject(Module &module, StringRef cpu) {
   module.setTargetTriple(machine->getTargetTriple());
   module.setDataLayout(machine->createDataLayout());
 
-  if (Error error = reprise::codegen::runPasses(module, *machine, kCleanUp)) {
+  if (Error error = reprise::codegen::runPasses(
+          module, *machine, reprise::codegen::kKernelPasses)) {
     WithColor::error() << toString(std::move(error)) << "\n";
     return failure();
   }

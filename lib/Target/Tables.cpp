@@ -12,6 +12,8 @@
 #include "reprise/Codegen/CPU/Registers.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Schedules.h"
+#include "reprise/Dialect/RT/RTExpertRankOps.h"
+#include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Support/Shares.h"
@@ -72,7 +74,7 @@ static RepriseGemm getGemm(rt::GemmOp op) {
   return gemm;
 }
 
-/// Whether a buffer has the shape of a matrix that is packed for products.
+/// Whether a buffer has the shape of a matrix that is packed for GEMMs.
 static bool isPacked(MemRefType type) {
   return type.getRank() == 4 && type.getElementType().isBF16() &&
          type.getDimSize(2) == REPRISE_PACKED_COLS && type.getDimSize(3) == 2;
@@ -359,12 +361,12 @@ LogicalResult Tables::checkGemm(rt::GemmOp op) const {
   bool hasSquares = op.getEpilogue() == rt::Epilogue::SquaresOfC;
   if (op.getEpilogue() && hasSquares == isLibrary)
     return op->emitOpError("needs ")
-           << (isLibrary ? "the CPU's products" : "a library")
+           << (isLibrary ? "the CPU's GEMMs" : "a library")
            << " for the epilogue " << stringifyEpilogue(*op.getEpilogue());
   if (isLibrary && op.getPackedB())
-    return op->emitOpError("needs the CPU's products for 'packed_b'");
+    return op->emitOpError("needs the CPU's GEMMs for 'packed_b'");
   if (isLibrary && op.getOffsets())
-    return op->emitOpError("needs the CPU's products for groups: libraries "
+    return op->emitOpError("needs the CPU's GEMMs for groups: libraries "
                            "take their sizes from the host");
   for (OpOperand &operand : op->getOpOperands()) {
     rt::BufferOp whole = operand.get().getDefiningOp<rt::BufferOp>().getRoot();
@@ -409,6 +411,16 @@ static LogicalResult checkAxis(Operation *op, nn::MeshAttr mesh,
          << axis << " in the module's '" << nn::kMeshAttr << "'";
 }
 
+/// What is only begun has a wait.
+static void setBegun(Operation *op, RepriseCollective &row,
+                     Tables::Launch &launch) {
+  if (std::optional<int64_t> number = rt::getBegun(op)) {
+    launch.kind = REPRISE_LAUNCH_BEGIN;
+    row.number = *number;
+    row.isOnce = op->hasAttr(rt::kOnceAttr);
+  }
+}
+
 LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
   if (failed(checkAxis(op, mesh, op.getAxisAttr())))
     return failure();
@@ -435,16 +447,53 @@ LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
     row.memberStride = members[1] - members[0];
     row.numMembers = members.size();
   }
+  setBegun(op, row, launch);
   launch.callee = addCollective(row);
   launch.flops = op.getFlops();
+  return success();
+}
+
+static int32_t getOperation(rt::GatherOffsetsOp) {
+  return REPRISE_COLLECTIVE_GATHER_OFFSETS;
+}
+static int32_t getOperation(rt::SendRowsOp) {
+  return REPRISE_COLLECTIVE_SEND_ROWS;
+}
+static int32_t getOperation(rt::ReturnRowsOp) {
+  return REPRISE_COLLECTIVE_RETURN_ROWS;
+}
+
+/// Experts in place of blocks, and the elements of a row in place of a block's.
+template <typename Op>
+LogicalResult Tables::readRows(Op op, int32_t operation, Launch &launch) {
+  if (isLibrary)
+    return op.emitOpError("needs the CPU: programs for GPUs have all experts "
+                          "on each rank");
+  if (failed(checkAxis(op, mesh, op.getAxisAttr())))
+    return failure();
+  if (mesh.getSize(op.getAxis()) != int64_t(op.getRanks()))
+    return op.emitOpError("needs an axis ")
+           << op.getAxisAttr() << " of " << op.getRanks()
+           << " ranks in the module's '" << nn::kMeshAttr << "'";
+  auto rows = cast<ShapedType>(op.getInputs().front().getType());
+  auto offsets = cast<ShapedType>(op.getInputs().back().getType());
+  bool areNumbers = rows.getElementType().isInteger(32);
+  launch.kind = REPRISE_LAUNCH_COLLECTIVE;
+  RepriseCollective row = {};
+  row.operation = operation;
+  row.axis = getAxis(mesh, op.getAxis());
+  row.elementType = areNumbers ? REPRISE_F32 : getElementType(rows);
+  row.blocks = offsets.getShape().back() - 1;
+  row.blockElements =
+      areNumbers ? 1 : rows.getNumElements() / rows.getDimSize(0);
+  setBegun(op, row, launch);
+  launch.callee = addCollective(row);
   return success();
 }
 
 /// A row for each peer and lane.
 template <typename Op>
 LogicalResult Tables::readTransfer(Op op, Value value, Launch &launch) {
-  if (isLibrary)
-    return op->emitOpError("needs the CPU: programs for GPUs have no stages");
   if (failed(checkAxis(op, mesh, op.getAxisAttr())))
     return failure();
   if (int64_t(op.getPeer()) >= mesh.getSize(op.getAxis()))
@@ -470,6 +519,21 @@ LogicalResult Tables::readTransfer(Op op, Value value, Launch &launch) {
   return success();
 }
 
+/// It is the launch that it waits for once more.
+FailureOr<Tables::Launch> Tables::readWait(rt::WaitOp op) const {
+  for (const Schedule &schedule : schedules)
+    for (const Launch &launch : schedule.launches)
+      if (launch.kind == REPRISE_LAUNCH_BEGIN &&
+          collectives[launch.callee].number == int32_t(op.getNumber())) {
+        Launch wait = launch;
+        wait.kind = REPRISE_LAUNCH_WAIT;
+        wait.flops = 0;
+        return wait;
+      }
+  return op.emitOpError("needs something that is begun with number ")
+         << op.getNumber() << " above it, but there is nothing";
+}
+
 /// The buffers of a launch are its reads, its writes and its workspace; but
 /// those of a sum over ranks, which writes all that it reads, are there once.
 FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
@@ -481,6 +545,8 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
     if (!operand.getDefiningOp<rt::BufferOp>())
       return op->emitOpError("needs operands that are 'rt.buffer', but #")
              << index << " is none";
+  if (auto wait = dyn_cast<rt::WaitOp>(op))
+    return readWait(wait);
   Launch launch = {};
   LogicalResult read =
       TypeSwitch<Operation *, LogicalResult>(op)
@@ -497,6 +563,10 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
           .Case([&](rt::ReceiveOp receive) {
             return readTransfer(receive, receive.getOutput(), launch);
           })
+          .Case<rt::GatherOffsetsOp, rt::SendRowsOp, rt::ReturnRowsOp>(
+              [&](auto rows) {
+                return readRows(rows, getOperation(rows), launch);
+              })
           .Default([](Operation *other) {
             return other->emitOpError("needs a kind of row in the tables of a "
                                       "program, but has none");
@@ -645,15 +715,24 @@ LogicalResult Tables::read(ModuleOp module) {
   return readProgram(symbols, step);
 }
 
+/// The first stage has the input, the last one what comes out.
+bool Tables::isFirstStage() const { return stage.value_or(0) == 0; }
+bool Tables::isLastStage() const {
+  return !stage || *stage + 1 == mesh.getSize(nn::kPipeAxis);
+}
+
 /// `@sample` reads one text, as long as those of the step.
 LogicalResult Tables::checkSample(int64_t vocabSize) const {
   int64_t length = roles.lookup("tokens").getType().getDimSize(1);
   rt::BufferOp tokens = roles.lookup("sample_tokens");
   rt::BufferOp logits = roles.lookup("logits");
-  if (tokens.getType().getShape() != ArrayRef<int64_t>({1, length}))
+  if (isFirstStage() &&
+      tokens.getType().getShape() != ArrayRef<int64_t>({1, length}))
     return tokens.emitOpError("needs one row of ")
            << length << " ids, as long as those of 'tokens', but got "
            << tokens.getType();
+  if (!isLastStage())
+    return success();
   ArrayRef<int64_t> shape = logits.getType().getShape();
   if (shape.size() != 2 || shape[0] != 1 || shape[1] < vocabSize)
     return logits.emitOpError("needs one row of ")
@@ -679,11 +758,16 @@ LogicalResult Tables::checkRoles(ModuleOp module, int64_t vocabSize) const {
   if (targets.getType() != tokens.getType())
     return targets.emitOpError("needs 'targets' of the type of 'tokens', ")
            << tokens.getType() << ", but got " << targets.getType();
-  if (evaluate >= 0 && failed(check({"eval_loss"}, nn::kEvaluateFunction)))
+  if (evaluate >= 0 && isLastStage() &&
+      failed(check({"eval_loss"}, nn::kEvaluateFunction)))
     return failure();
   if (sample < 0)
     return success();
-  return failure(failed(check({"sample_tokens", "position", "logits"},
-                              nn::kSampleFunction)) ||
+  SmallVector<StringRef> needed;
+  if (isFirstStage())
+    needed.push_back("sample_tokens");
+  if (isLastStage())
+    needed.append({"position", "logits"});
+  return failure(failed(check(needed, nn::kSampleFunction)) ||
                  failed(checkSample(vocabSize)));
 }

@@ -23,6 +23,10 @@ class LLVMContext;
 class Module;
 } // namespace llvm
 
+namespace reprise::rt {
+class WaitOp;
+} // namespace reprise::rt
+
 namespace reprise::target {
 
 /// What the tables say, before it is constant data. The members follow
@@ -35,7 +39,7 @@ struct Tables {
     int64_t tasks, flops;
     std::string name;
   };
-  /// A tile of products.
+  /// A tile of GEMMs.
   struct MicroKernel {
     const codegen::MicroKernel *tile;
     std::string function;
@@ -68,7 +72,7 @@ struct Tables {
     rt::BufferOp tokens, targets, rng;
   };
   llvm::SmallVector<Inputs> inputs;
-  bool isLibrary = false; ///< whether products are a library's
+  bool isLibrary = false; ///< whether GEMMs are a library's
   bool isDevice = false;  ///< whether kernels are those of `@device`
 
   /// Reads the schedules of a module whose kernels are LLVM's: functions of the
@@ -99,10 +103,15 @@ private:
   llvm::FailureOr<Launch> readLaunch(const mlir::SymbolTable &symbols,
                                      mlir::Operation *op);
   llvm::LogicalResult readCollective(rt::CollectiveOp op, Launch &launch);
+  llvm::FailureOr<Launch> readWait(rt::WaitOp op) const;
   template <typename Op>
   llvm::LogicalResult readTransfer(Op op, mlir::Value value, Launch &launch);
+  template <typename Op>
+  llvm::LogicalResult readRows(Op op, int32_t operation, Launch &launch);
   int32_t addCollective(const RepriseCollective &row);
   llvm::LogicalResult checkSample(int64_t vocabSize) const;
+  bool isFirstStage() const;
+  bool isLastStage() const;
 };
 
 /// The index of an axis that the mesh has; -1 for another.
@@ -121,11 +130,18 @@ std::string getCodeSymbol(llvm::StringRef name, std::optional<int64_t> stage);
 /// The stage of a pipeline that a module is of, if it is that.
 std::optional<int64_t> getStage(mlir::ModuleOp module);
 
+/// For code symbols without code of their own, those with the same.
+using Aliases = llvm::StringMap<std::string>;
+
+/// Takes functions out of the modules of stages that an earlier stage has, too.
+Aliases takeEqualCode(llvm::ArrayRef<CompiledModel> models);
+
 /// Writes the tables of models as constant data of a module, where functions of
 /// the code are declared, and `main`, which hands them to the runtime. Null,
 /// with a diagnostic, if something is missing in a model.
 std::unique_ptr<llvm::Module> writeTables(llvm::ArrayRef<CompiledModel> models,
                                           llvm::ArrayRef<Tables> tables,
+                                          const Aliases &aliases,
                                           llvm::LLVMContext &context);
 
 } // namespace reprise::target

@@ -42,9 +42,9 @@ struct Shared {
 /// Writes tables as constants of an LLVM module.
 class TableWriter {
 public:
-  TableWriter(llvm::Module &module)
-      : module(module), context(module.getContext()), builder(context),
-        constants(context) {}
+  TableWriter(llvm::Module &module, const Aliases &aliases)
+      : module(module), aliases(aliases), context(module.getContext()),
+        builder(context), constants(context) {}
 
   /// The address of the table of one model.
   FailureOr<Typed<const RepriseModel *>> write(ModuleOp source,
@@ -67,9 +67,11 @@ private:
     if (name.empty())
       return constants.null<Function>();
     auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
+    std::string symbol = getCodeSymbol(name, stage);
+    if (auto same = aliases.find(symbol); same != aliases.end())
+      symbol = same->second;
     auto *function = cast<llvm::Function>(
-        module.getOrInsertFunction(getCodeSymbol(name, stage), type)
-            .getCallee());
+        module.getOrInsertFunction(symbol, type).getCallee());
     function->setVisibility(llvm::GlobalValue::HiddenVisibility);
     function->setDSOLocal(true);
     return {function};
@@ -113,6 +115,7 @@ private:
   writeDevice(ModuleOp source, const Tables &tables, const DeviceImage &image);
 
   llvm::Module &module;
+  const Aliases &aliases;
   llvm::LLVMContext &context;
   llvm::IRBuilder<> builder;
   ConstantMaker constants;
@@ -222,7 +225,9 @@ TableWriter::writeCollective(const RepriseCollective &collective) {
                                 C::memberStride(collective.memberStride),
                                 C::numMembers(collective.numMembers),
                                 C::blocks(collective.blocks),
-                                C::blockElements(collective.blockElements)};
+                                C::blockElements(collective.blockElements),
+                                C::number(collective.number),
+                                C::isOnce(collective.isOnce)};
 }
 
 SmallVector<Typed<RepriseAxis>> TableWriter::writeAxes(nn::MeshAttr mesh) {
@@ -251,7 +256,8 @@ TableWriter::writeInputs(const Tables &tables) {
 Typed<RepriseState> TableWriter::writeState(const WholeState &whole,
                                             nn::MeshAttr mesh) {
   using S = Fields<RepriseState>;
-  rt::BufferOp op = whole.buffer;
+  // Stages that both have it may have shares of it in other forms.
+  rt::BufferOp op = whole.own ? whole.own : whole.buffer;
   auto state = op->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
   ArrayRef<int64_t> dims = getStateShape(op);
   int64_t shape[4] = {1, 1, 1, 1};
@@ -624,6 +630,9 @@ TableWriter::write(ModuleOp source, const Tables &tables, const Shared &shared,
       M::beta1(getNumber(train, "adam_beta1")),
       M::beta2(getNumber(train, "adam_beta2")),
       M::warmupIters(getInteger(train, "lr_warmup_iters")),
+      M::decayIters(getInteger(train, train.contains("lr_decay_iters")
+                                          ? "lr_decay_iters"
+                                          : "train_iters")),
       M::trainIters(getInteger(train, "train_iters")),
       M::seed(getInteger(train, "seed")),
       M::lrDecayStyle(decay),
@@ -673,14 +682,14 @@ static std::vector<WholeState> getStates(ArrayRef<Tables> all,
     for (rt::BufferOp op : tables.states)
       if (auto order = op->getAttrOfType<IntegerAttr>(rt::kOrderAttr))
         numbers[getState(op).getParameter()] = order.getInt();
-  std::map<std::tuple<int, int64_t, int, StringRef>, WholeState> found;
+  std::map<std::tuple<int, int64_t, int, StringRef, int64_t>, WholeState> found;
   for (const Tables &tables : all)
     for (rt::BufferOp op : tables.states) {
       rt::StateAttr state = getState(op);
       StringRef name = state.getParameter();
       WholeState &whole =
           found[{getPlace(state.getKind()), numbers.lookup(name),
-                 int(state.getKind()), name}];
+                 int(state.getKind()), name, state.getLevel()}];
       if (!whole.buffer) {
         whole.buffer = op;
         whole.home = tables.stage.value_or(0);
@@ -713,16 +722,22 @@ static Shared getShared(ArrayRef<Tables> all, const Tables &own) {
 
 std::unique_ptr<llvm::Module>
 target::writeTables(ArrayRef<CompiledModel> models, ArrayRef<Tables> tables,
-                    llvm::LLVMContext &context) {
+                    const Aliases &aliases, llvm::LLVMContext &context) {
   auto module = std::make_unique<llvm::Module>("reprise", context);
   SmallVector<Typed<const RepriseModel *>> addresses;
   for (auto [model, table] : llvm::zip_equal(models, tables)) {
-    FailureOr<Typed<const RepriseModel *>> address = TableWriter(*module).write(
-        model.module, table, getShared(tables, table), model.image);
+    // Those of a target stand together.
+    auto isAlike = [isLibrary = table.isLibrary](const Tables &other) {
+      return other.isLibrary == isLibrary;
+    };
+    ArrayRef<Tables> alike = tables.drop_until(isAlike).take_while(isAlike);
+    FailureOr<Typed<const RepriseModel *>> address =
+        TableWriter(*module, aliases)
+            .write(model.module, table, getShared(alike, table), model.image);
     if (failed(address))
       return nullptr;
     addresses.push_back(*address);
   }
-  TableWriter(*module).writeMain(addresses);
+  TableWriter(*module, aliases).writeMain(addresses);
   return module;
 }

@@ -46,6 +46,7 @@ inline constexpr KeyUse kKeysOfV3[] = {
     {"n_routed_experts", "256", Need::HFDefault},
     {"num_experts_per_tok", "8"},
     {"moe_intermediate_size", "2048", Need::HFDefault},
+    {"moe_shared_expert_intermediate_size", "unset", Need::Unset},
     {"n_shared_experts", "1"},
     {"first_k_dense_replace", "3"},
     {"norm_topk_prob", "true"},
@@ -88,6 +89,7 @@ constexpr Family getFamilyOfV3(llvm::StringLiteral name) {
   family.blocks.mlpBias = BiasKind::Never;
   family.blocks.experts = ExpertKind::RoutedPlusShared;
   family.blocks.router = RouterKind::Sigmoid;
+  family.blocks.mayPredictFurther = true;
   nameSharedExperts(family.tensors);
   return family;
 }

@@ -11,7 +11,8 @@
 // in place of the MLP of all but the first layers. Scores are sigmoids; a bias
 // that is not trained chooses with them, in the best groups of experts; an
 // expert that all tokens share is added as it is. Layers that predict further
-// tokens are left out.
+// tokens are of section 2.2 of the report; without `mtp_num_layers` they are
+// left out, as by the class.
 //
 //===----------------------------------------------------------------------===//
 

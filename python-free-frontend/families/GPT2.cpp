@@ -37,6 +37,7 @@ static constexpr KeyUse kKeys[] = {
     {"initializer_range", "0.02"},
     {"resid_pdrop", "0.1"},
     {"embd_pdrop", "0.1"},
+    {"hidden_dropout", "unset", Need::Unset},
     {"attn_pdrop", "0.1"},
     {"tie_word_embeddings", "true"},
     {"scale_attn_weights", "true"},

@@ -30,6 +30,7 @@ static constexpr KeyUse kKeys[] = {
     {"n_routed_experts", "128", Need::HFDefault},
     {"num_experts_per_tok", "8"},
     {"moe_intermediate_size", "1408", Need::HFDefault},
+    {"moe_shared_expert_intermediate_size", "unset", Need::Unset},
     {"n_shared_experts", "1"},
     {"first_k_dense_replace", "1"},
     {"norm_topk_prob", "true"},
@@ -69,6 +70,7 @@ static constexpr Family getFamily() {
   family.blocks.mlpBias = BiasKind::Never;
   family.blocks.experts = ExpertKind::RoutedPlusShared;
   family.blocks.router = RouterKind::Sigmoid;
+  family.blocks.mayPredictFurther = true;
   nameSharedExperts(family.tensors);
   return family;
 }

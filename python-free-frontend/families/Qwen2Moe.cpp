@@ -32,6 +32,7 @@ static constexpr KeyUse kKeys[] = {
     {"moe_intermediate_size", "1408", Need::HFDefault},
     {"shared_expert_intermediate_size", "5632", Need::HFDefault},
     {"norm_topk_prob", "false"},
+    {"moe_router_pre_softmax", "unset", Need::Unset},
     {"decoder_sparse_step", "1"},
     {"mlp_only_layers", "none", Need::Unset},
     {"hidden_act", "silu"},

@@ -30,6 +30,7 @@ static constexpr KeyUse kKeys[] = {
     {"num_experts_per_tok", "8"},
     {"moe_intermediate_size", "768", Need::HFDefault},
     {"norm_topk_prob", "false"},
+    {"moe_router_pre_softmax", "unset", Need::Unset},
     {"decoder_sparse_step", "1"},
     {"mlp_only_layers", "none", Need::Unset},
     {"hidden_act", "silu"},

@@ -22,6 +22,18 @@ inline int64_t countRuns(const RepriseModel &model, int schedule) {
       [&](const RepriseEntry &entry) { return entry.schedule == schedule; });
 }
 
+/// Whether ranks meet in a launch, or begin to, or wait for that.
+inline bool isTogether(const RepriseLaunch &launch) {
+  return launch.kind == REPRISE_LAUNCH_COLLECTIVE ||
+         launch.kind == REPRISE_LAUNCH_BEGIN ||
+         launch.kind == REPRISE_LAUNCH_WAIT;
+}
+
+/// Whether a launch of a micro-batch runs in the last one of a step alone.
+inline bool isOnce(const RepriseModel &model, const RepriseLaunch &launch) {
+  return isTogether(launch) && model.collectives[launch.callee].isOnce;
+}
+
 /// Launches are numbered over all schedules: the number of the first one of
 /// `schedule`, and with `numSchedules` how many there are.
 inline int64_t firstLaunch(const RepriseModel &model, int schedule) {
@@ -34,6 +46,20 @@ inline int64_t firstLaunch(const RepriseModel &model, int schedule) {
 /// The schedule of the update, which ends a step.
 inline int updateOf(const RepriseModel &model) {
   return model.program[model.numEntries - 1].schedule;
+}
+
+/// Where the inputs of micro-batch `i` of a turn are.
+inline RepriseInputs inputsOf(const RepriseModel &model, int64_t i) {
+  if (model.numInputs > 0)
+    return model.inputs[i];
+  return {model.tokens, model.targets, model.rng};
+}
+
+/// Whether products are of bf16.
+inline bool hasProductsOfBF16(const RepriseModel &model) {
+  return std::any_of(
+      model.gemms, model.gemms + model.numGemms,
+      [](const RepriseGemm &gemm) { return gemm.typeAB == REPRISE_BF16; });
 }
 
 /// Calls `visit(launch, number, runs, isMicro)` for the launches that a step
@@ -49,7 +75,8 @@ void forEachLaunch(const RepriseModel &model, Visit visit) {
                       return entry.schedule == i && entry.microBatch >= 0;
                     });
     for (int j = 0; runs > 0 && j < model.schedules[i].numLaunches; ++j)
-      visit(model.schedules[i].launches[j], first + j, runs, isMicro);
+      visit(model.schedules[i].launches[j], first + j,
+            isOnce(model, model.schedules[i].launches[j]) ? 1 : runs, isMicro);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 using namespace reprise::runtime;
 
@@ -45,6 +46,11 @@ Text reprise::runtime::shown(double number) {
   snprintf(text.chars, sizeof(text.chars), "%g",
            std::isnan(number) ? std::fabs(number) : number);
   return text;
+}
+
+bool reprise::runtime::endsIn(const char *text, const char *ending) {
+  size_t length = strlen(text), end = strlen(ending);
+  return length > end && !strcmp(text + length - end, ending);
 }
 
 Text reprise::runtime::duration(double seconds) {

@@ -1,4 +1,4 @@
-//===- Text.h - Numbers as people read them ---------------------*- C++ -*-===//
+//===- Text.h - Texts, and numbers as people read them ----------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -26,6 +26,9 @@ Text human(int64_t bytes);
 
 /// As %g has it, but "nan" whatever its sign bit says.
 Text shown(double number);
+
+/// Whether there is something before `ending` at the end of `text`.
+bool endsIn(const char *text, const char *ending);
 
 /// Seconds as "1:05" or "2:00:59".
 Text duration(double seconds);

@@ -8,10 +8,10 @@
 
 #include "CheckpointWriter.h"
 
+#include "runtime/base/Clock.h"
 #include "runtime/base/Crc32c.h"
 #include "runtime/base/Text.h"
-#include "runtime/device/Executor.h"
-#include "runtime/text/Json.h"
+#include "runtime/text/JsonWriter.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -494,21 +494,18 @@ bool CheckpointWriter::writeIndex(const char *path) {
   int64_t total = 0;
   for (const Shard &shard : shards)
     total += shard.bytes;
-  fprintf(out.file,
-          "{\n  \"metadata\": {\n    \"total_size\": %" PRId64
-          "\n  },\n  \"weight_map\": {",
-          total);
+  JsonWriter json(out.file);
+  json.object(JsonWriter::Lines).key("metadata").object(JsonWriter::Lines);
+  json.member("total_size", total).end();
+  json.key("weight_map").object(JsonWriter::Lines);
   for (int i = 0; i < int(shards.size()); ++i) {
     char name[64];
     shardName(i, name, sizeof(name));
     const Shard &shard = shards[size_t(i)];
-    for (int j = shard.first; j < shard.first + shard.count; ++j) {
-      fprintf(out.file, "%s\n    ", j ? "," : "");
-      writeJsonString(out.file, tensors[j].name);
-      fprintf(out.file, ": \"%s\"", name);
-    }
+    for (int j = shard.first; j < shard.first + shard.count; ++j)
+      json.member(tensors[j].name, +name);
   }
-  fprintf(out.file, "\n  }\n}\n");
+  json.finish();
   return out.close() && writeText(path, kIndexFile, out.text, out.size);
 }
 
@@ -525,21 +522,67 @@ bool CheckpointWriter::writeDescription(const char *path) {
 }
 
 /// The last values that outliers are measured against, oldest place first.
-static void writeOutliers(FILE *file, const char *key, const Outliers &values) {
-  fprintf(file, "  \"%s\": {\"count\": %" PRId64 ", \"values\": [", key,
-          values.count);
+static void writeOutliers(JsonWriter &json, const char *key,
+                          const Outliers &values) {
+  json.key(key).object(JsonWriter::Spaced).member("count", values.count);
+  json.key("values").array(JsonWriter::Spaced);
   int64_t known = std::min(values.count, Outliers::kWindow);
   for (int64_t i = 0; i < known; ++i)
-    fprintf(file, "%s%.17g", i ? ", " : "", values.values[i]);
-  fprintf(file, "]},\n");
+    json.value(values.values[i]);
+  json.end().end();
 }
 
 /// A checksum; null if there is nothing that has one.
-static void writeSum(FILE *file, const char *key, int64_t crc) {
+static void writeSum(JsonWriter &json, const char *key, int64_t crc) {
   if (crc >= 0)
-    fprintf(file, "  \"%s\": \"%08" PRIx64 "\",\n", key, crc);
+    json.key(key).hex(uint32_t(crc));
   else if (crc == DataMark::kNone)
-    fprintf(file, "  \"%s\": null,\n", key);
+    json.key(key).null();
+}
+
+void CheckpointWriter::writeRun(JsonWriter &json) const {
+  json.member("format", kCheckpointFormat);
+  json.member("interface", REPRISE_ABI_VERSION);
+  json.member("model", model.name).member("plan", model.plan);
+  if (hasSection(model))
+    json.member("compiler", model.compiler).key("train").text(model.trainJson);
+  json.member("step", state.step);
+  json.member("samples",
+              state.step * model.numMicroBatches * model.microBatchSize);
+  json.member("seed", settings.seed);
+  json.member("data_order", settings.shuffled ? "shuffled" : "sequential");
+  if (settings.files.size() > 0) {
+    json.key("data").array(JsonWriter::Spaced);
+    for (const char *name : settings.files)
+      json.value(name);
+    json.end();
+  }
+  json.member("data_tokens", settings.data.tokens);
+  json.member("data_is_text", settings.data.isText);
+  writeSum(json, "data_crc32c", settings.data.crc);
+  writeSum(json, "tokenizer_crc32c", settings.data.tokenizer);
+  json.member("micro_batches", model.numMicroBatches);
+  json.member("micro_batch_size", model.microBatchSize);
+  json.member("seq_length", model.seqLength);
+  json.member("vocab_size", model.vocabSize);
+  writeOutliers(json, "losses", state.losses);
+  writeOutliers(json, "grad_norms", state.gradNorms);
+}
+
+void CheckpointWriter::writeSums(JsonWriter &json) const {
+  json.key("files").object(JsonWriter::Lines);
+  for (const FileSum &sum : files)
+    json.key(sum.name)
+        .object(JsonWriter::Spaced)
+        .member("bytes", sum.bytes)
+        .member("summed", sum.summed)
+        .key("crc32c")
+        .hex(sum.crc)
+        .end();
+  json.end().key("tensors").object(JsonWriter::Lines);
+  for (int i = 0; i < tensors.size(); ++i)
+    json.key(tensors[i].prefix, tensors[i].name).hex(sums[size_t(i)]);
+  json.end();
 }
 
 bool CheckpointWriter::writeTrainer(const char *path) {
@@ -547,59 +590,13 @@ bool CheckpointWriter::writeTrainer(const char *path) {
   if (!out.file)
     return false;
   FILE *file = out.file;
-  int64_t rows = model.numMicroBatches * model.microBatchSize;
-  fprintf(file, "{\n  \"format\": %" PRId64 ",\n  \"interface\": %u,\n",
-          kCheckpointFormat, REPRISE_ABI_VERSION);
-  fprintf(file, "  \"model\": ");
-  writeJsonString(file, model.name);
-  fprintf(file, ",\n  \"plan\": ");
-  writeJsonString(file, model.plan);
-  if (hasSection(model)) {
-    fprintf(file, ",\n  \"compiler\": ");
-    writeJsonString(file, model.compiler);
-    fprintf(file, ",\n  \"train\": ");
-    writeNestedJson(file, model.trainJson);
-  }
-  fprintf(file, ",\n  \"step\": %" PRId64 ",\n  \"samples\": %" PRId64 ",\n",
-          state.step, state.step * rows);
-  fprintf(file, "  \"seed\": %" PRIu64 ",\n  \"data_order\": \"%s\",\n",
-          settings.seed, settings.shuffled ? "shuffled" : "sequential");
-  if (settings.files.size() > 0) {
-    fprintf(file, "  \"data\": [");
-    for (const char *const &name : settings.files) {
-      fputs(&name == settings.files.begin() ? "" : ", ", file);
-      writeJsonString(file, name);
-    }
-    fprintf(file, "],\n");
-  }
-  fprintf(file, "  \"data_tokens\": %" PRId64 ",\n", settings.data.tokens);
-  fprintf(file, "  \"data_is_text\": %s,\n",
-          settings.data.isText ? "true" : "false");
-  writeSum(file, "data_crc32c", settings.data.crc);
-  writeSum(file, "tokenizer_crc32c", settings.data.tokenizer);
-  fprintf(file,
-          "  \"micro_batches\": %d,\n  \"micro_batch_size\": %" PRId64
-          ",\n  \"seq_length\": %" PRId64 ",\n  \"vocab_size\": %" PRId64 ",\n",
-          model.numMicroBatches, model.microBatchSize, model.seqLength,
-          model.vocabSize);
-  writeOutliers(file, "losses", state.losses);
-  writeOutliers(file, "grad_norms", state.gradNorms);
-  fprintf(file, "  \"files\": {");
-  for (const FileSum &sum : files)
-    fprintf(file,
-            "%s\n    \"%s\": {\"bytes\": %" PRId64 ", \"summed\": %" PRId64
-            ", \"crc32c\": \"%08" PRIx32 "\"}",
-            &sum == files.begin() ? "" : ",", sum.name, sum.bytes, sum.summed,
-            sum.crc);
-  fprintf(file, "\n  },\n  \"tensors\": {");
-  for (int i = 0; i < tensors.size(); ++i)
-    fprintf(file, "%s\n    \"%s%s\": \"%08" PRIx32 "\"", i ? "," : "",
-            tensors[i].prefix, tensors[i].name, sums[size_t(i)]);
-  fprintf(file, "\n  }");
+  JsonWriter json(file);
+  json.object(JsonWriter::Lines);
+  writeRun(json);
+  writeSums(json);
   // The sum of all before it; the reader expects exactly this line.
   if (fflush(file) != 0)
     return false;
-  fprintf(file, ",\n  \"crc32c\": \"%08" PRIx32 "\"\n}\n",
-          crc32c(out.text, out.size));
+  json.key("crc32c").hex(crc32c(out.text, out.size)).finish();
   return out.close() && writeText(path, kTrainerFile, out.text, out.size);
 }

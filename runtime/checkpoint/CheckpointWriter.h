@@ -10,16 +10,18 @@
 #define REPRISE_RUNTIME_CHECKPOINT_CHECKPOINTWRITER_H
 
 #include "Checkpoint.h"
+#include "CheckpointOptions.h"
 #include "ModelTensors.h"
 #include "SafeTensorsWriter.h"
 #include "SavedStates.h"
 #include "runtime/data/DataMark.h"
-#include "runtime/trainer/Options.h"
 
 #include <atomic>
 #include <pthread.h>
 
 namespace reprise::runtime {
+
+class JsonWriter;
 
 /// Who asks for checkpoints, and what stands in them besides the states.
 struct SaveSettings {
@@ -142,6 +144,9 @@ private:
   bool writeIndex(const char *folder);
   bool writeDescription(const char *folder);
   bool writeTrainer(const char *folder);
+  /// Members of its object: where the run is, and what the files must be.
+  void writeRun(JsonWriter &json) const;
+  void writeSums(JsonWriter &json) const;
   /// Whether LATEST names this checkpoint; and lets it do so.
   bool isLatest(int64_t step) const;
   bool pointLatest(int64_t step);

@@ -44,6 +44,10 @@ bool ModelTensors::add(int kind, const char *prefix, Error &error) {
     if (!addTensor(kind, prefix, i, error))
       return false;
   // Slices of stacks stand between one another's.
+  return sort(firstTensor, error);
+}
+
+bool ModelTensors::sort(size_t firstTensor, Error &error) {
   std::sort(tensors.begin() + firstTensor, tensors.end(),
             [](const ModelTensor &a, const ModelTensor &b) {
               return strcmp(a.name, b.name) < 0;
@@ -92,9 +96,8 @@ bool ModelTensors::addTensor(int kind, const char *prefix, size_t &i,
 }
 
 bool ModelTensors::addStack(const ModelTensor &stack, Error &error) {
-  if (stack.parts != 1 || stack.rank < 2 ||
-      isSpread(model.states[states[size_t(stack.first)]]))
-    return error.set("damaged model: '%s' needs to be whole, and to have two "
+  if (stack.parts != 1 || stack.rank < 2)
+    return error.set("damaged model: '%s' needs to be one block, of two "
                      "dimensions or more",
                      stack.name);
   ModelTensor tensor = stack;
@@ -115,8 +118,54 @@ bool ModelTensors::addStack(const ModelTensor &stack, Error &error) {
   return true;
 }
 
+/// Adds what a layer that predicts a further token has of the model's own, for
+/// each such layer.
+bool ModelTensors::addCopies(Error &error) {
+  int embedding = -1, head = -1;
+  for (int i = 0; i < size(); ++i) {
+    if (endsWithName(tensors[size_t(i)].name, "embed_tokens.weight"))
+      embedding = i;
+    if (endsWithName(tensors[size_t(i)].name, "lm_head.weight"))
+      head = i;
+  }
+  const struct {
+    const char *name;
+    int original;
+  } copies[] = {{"embed_tokens.weight", embedding},
+                {"shared_head.head.weight", head < 0 ? embedding : head}};
+  for (int i = 0, count = size(); i < count; ++i) {
+    const std::string_view name = tensors[size_t(i)].name;
+    if (!endsWithName(name, kOfFurtherLayer))
+      continue;
+    const int base = int(name.size() - kOfFurtherLayer.size());
+    for (const auto &copy : copies) {
+      if (copy.original < 0)
+        continue;
+      ModelTensor tensor = tensors[size_t(copy.original)];
+      tensor.isCopy = true;
+      char *full = nullptr;
+      if (asprintf(&full, "%.*s%s", base, tensors[size_t(i)].name, copy.name) <
+              0 ||
+          !names.push(full))
+        return error.set("no memory left for the name of '%s'", copy.name);
+      tensor.name = full;
+      if (!tensors.push(tensor))
+        return error.set("no memory left to note %d states", model.numStates);
+    }
+  }
+  return sort(0, error);
+}
+
+int ModelTensors::originalOf(int i) const {
+  int original = 0;
+  while (tensors[size_t(original)].first != tensors[size_t(i)].first ||
+         tensors[size_t(original)].isCopy)
+    ++original;
+  return tensors[size_t(i)].isCopy ? original : i;
+}
+
 bool ModelTensors::find(Error &error) {
-  if (!add(REPRISE_STATE_PARAMETER, "", error))
+  if (!add(REPRISE_STATE_PARAMETER, "", error) || !addCopies(error))
     return false;
   parameters = size();
   return add(REPRISE_STATE_MOMENT1, "exp_avg.", error) &&
@@ -154,7 +203,7 @@ bool ModelTensors::forEachState(int first, int count, Action action) const {
 
 bool ModelTensors::copyOut(const Arena &arena, float *const *places,
                            ThreadPool &pool, Error &error) const {
-  if (!arena.isOnDevice())
+  if (!arena.isCopy())
     return copyOut(arena, places, 0, size(), pool, error);
   // One after another, so that few are on the host twice.
   for (int i = 0; i < size(); ++i)
@@ -231,28 +280,32 @@ static void expect(const unsigned char *bytes, int64_t count) {
 bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
                         int first, int count, bool onlyFinite, Arena &arena,
                         ThreadPool &pool, Error &error) const {
-  if (arena.isOnDevice() && count > 1) {
+  if (count == 1 && tensors[size_t(first)].isCopy)
+    return true;
+  if (arena.isCopy() && count > 1) {
     for (int i = 0; i < count; ++i)
       if (!read(set, sources + i, first + i, 1, onlyFinite, arena, pool, error))
         return false;
     return true;
   }
-  // Of a device, where tensors come one by one, the rest of a stack.
-  if (arena.isOnDevice() && tensors[size_t(first)].slice >= 0 &&
+  // In a copy, where tensors come one by one, the rest of a stack.
+  if (arena.isCopy() && tensors[size_t(first)].slice >= 0 &&
       !forEachState(first, count, [&](const RepriseState &state) {
         return arena.download(state.buffer, error);
       }))
     return false;
   const Piece *ours = firstPieceOf(first);
   int64_t numPieces = firstPieceOf(first + count) - ours;
-  forEachState(first, count, [&](const RepriseState &state) {
-    if (state.isElsewhere)
+  for (int i = first; i < first + count; ++i)
+    forEachState(i, 1, [&](const RepriseState &state) {
+      if (state.isElsewhere)
+        return true;
+      arena.touch(state.buffer);
+      // Of a stack, the first slice finds nothing of it.
+      if (tensors[size_t(i)].slice <= 0 && partOf(model, state, rank).hasMore())
+        memset(arena.at<char>(state.buffer), 0, size_t(state.buffer.bytes));
       return true;
-    arena.touch(state.buffer);
-    if (const Part part = partOf(model, state, rank); part.hasMore())
-      memset(arena.at<char>(state.buffer), 0, size_t(state.buffer.bytes));
-    return true;
-  });
+    });
 
   // Of the rows [begin, end) of a state, those elements that the rank has, from
   // the file to the arena.
@@ -286,6 +339,8 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
     for (int64_t i = begin; i < end; ++i) {
       const Piece &piece = ours[i];
       const ModelTensor &tensor = tensors[size_t(piece.tensor)];
+      if (tensor.isCopy)
+        continue;
       const TensorEntry &source = *sources[piece.tensor - first];
       int64_t rowBytes = tensor.columns() * source.type->bits / 8;
       expect(set.bytesOf(source) + piece.begin * rowBytes,

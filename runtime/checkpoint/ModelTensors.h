@@ -15,8 +15,20 @@
 #include "runtime/transport/Parts.h"
 
 #include <cstring>
+#include <string_view>
 
 namespace reprise::runtime {
+
+/// What a layer has, and no other, that predicts a further token.
+inline constexpr std::string_view kOfFurtherLayer = "eh_proj.weight";
+
+/// Whether `name` is `suffix` or ends with it, behind a point.
+inline bool endsWithName(std::string_view name, std::string_view suffix) {
+  size_t more = name.size() - suffix.size();
+  return name.size() >= suffix.size() &&
+         !memcmp(name.data() + more, suffix.data(), suffix.size()) &&
+         (more == 0 || name[more - 1] == '.');
+}
 
 /// A tensor as it stands in a file: a whole state, several side by side, or a
 /// slice of a stack, an index of its first dimension.
@@ -24,8 +36,9 @@ struct ModelTensor {
   const char *prefix, *name; ///< Its name in the file is both together.
   int rank;
   int64_t shape[4];
-  int first, parts; ///< Its states: some of `ModelTensors::states`.
-  int64_t slice;    ///< Of a stack; -1: its states are whole.
+  int first, parts;    ///< Its states: some of `ModelTensors::states`.
+  int64_t slice;       ///< Of a stack; -1: its states are whole.
+  bool isCopy = false; ///< Of another tensor, whose states these are.
 
   int64_t columns() const { return rank ? shape[rank - 1] : 1; }
   int64_t rows() const {
@@ -44,7 +57,8 @@ struct ModelTensor {
 /// three of GPT-2's c_attn) stand side by side in its columns, and a stack (the
 /// weights of experts) is as many tensors, one behind the other. The moments of
 /// the optimizer are exp_avg.NAME and exp_avg_sq.NAME, with the parameters' own
-/// names and shapes.
+/// names and shapes. A layer that predicts a further token is published with
+/// copies of the embedding and of the head, which are those of the model.
 class ModelTensors {
 public:
   /// \param rank  which parts of the tensors it reads.
@@ -64,6 +78,8 @@ public:
   int numParameters() const { return parameters; }
   /// Sorted by name, parameters and each kind of moments for themselves.
   const ModelTensor &operator[](int i) const { return tensors[size_t(i)]; }
+  /// What the tensor is a copy of; its own number if it is none.
+  int originalOf(int i) const;
 
   /// Copies all tensors to `places[i]`, in all threads.
   bool copyOut(const Arena &arena, float *const *places, ThreadPool &pool,
@@ -82,7 +98,8 @@ public:
 
   /// Reads `count` of the tensors, from number `first` on, each from
   /// `sources[i]`, whose types are floats and whose shapes are right. With
-  /// `onlyFinite`, one that is not a number or infinite is an error.
+  /// `onlyFinite`, one that is not a number or infinite is an error. Copies are
+  /// passed over, and need no source.
   bool read(const TensorSet &set, const TensorEntry *const *sources, int first,
             int count, bool onlyFinite, Arena &arena, ThreadPool &pool,
             Error &error) const;
@@ -104,6 +121,8 @@ private:
   bool add(int kind, const char *prefix, Error &error);
   bool addTensor(int kind, const char *prefix, size_t &state, Error &error);
   bool addStack(const ModelTensor &stack, Error &error);
+  bool addCopies(Error &error);
+  bool sort(size_t first, Error &error);
   /// What its states are called in files.
   const char *nameOf(int kind, int state) const {
     const RepriseState &s = model.states[state];
@@ -120,7 +139,7 @@ private:
   List<ModelTensor> tensors;
   List<int> states;
   List<Piece> pieces; ///< Of all tensors, in their order.
-  List<char *> names; ///< Of slices.
+  List<char *> names; ///< Of slices and copies.
   int parameters = 0;
 };
 

@@ -25,7 +25,7 @@ namespace {
 /// One checkpoint while it is being read.
 class Checkpoint {
 public:
-  Checkpoint(const RepriseModel &model, const Options &options,
+  Checkpoint(const RepriseModel &model, const CheckpointOptions &options,
              const ModelTensors &tensors, const char *path)
       : model(model), options(options), tensors(tensors), path(path),
         trainerPath("%s/%s", path, kTrainerFile) {}
@@ -65,7 +65,7 @@ private:
   }
 
   const RepriseModel &model;
-  const Options &options;
+  const CheckpointOptions &options;
   const ModelTensors &tensors;
   const char *path;
   Path trainerPath;
@@ -432,7 +432,8 @@ static bool exists(const char *path) {
 }
 
 /// Adds to an error about a damaged checkpoint which one before it is good.
-static void offerEarlier(const RepriseModel &model, const Options &options,
+static void offerEarlier(const RepriseModel &model,
+                         const CheckpointOptions &options,
                          const ModelTensors &tensors, const char *damaged,
                          ThreadPool &pool, Error &error) {
   Path folder = withoutSlashes(damaged);
@@ -475,7 +476,8 @@ static bool isCheckpoint(const char *folder) {
 }
 
 /// Where the checkpoint is; empty if a fresh run is as welcome.
-static bool findFolder(const Options &options, Path &folder, Error &error) {
+static bool findFolder(const CheckpointOptions &options, Path &folder,
+                       Error &error) {
   bool isAuto = !strcmp(options.resume, "auto");
   folder = withoutSlashes(isAuto ? options.autoFolder : options.resume);
   if (!isAuto && (exists(Path("%s/%s", folder.chars, kTrainerFile)) ||
@@ -496,7 +498,7 @@ static bool findFolder(const Options &options, Path &folder, Error &error) {
   return true;
 }
 
-bool reprise::runtime::wasTrainedOnBytes(const Options &options) {
+bool reprise::runtime::wasTrainedOnBytes(const CheckpointOptions &options) {
   Path folder("%s", "");
   Error ignored;
   if (options.initFrom)
@@ -517,7 +519,7 @@ bool reprise::runtime::wasTrainedOnBytes(const Options &options) {
 }
 
 bool reprise::runtime::resumeTraining(const RepriseModel &model,
-                                      const Options &options,
+                                      const CheckpointOptions &options,
                                       const ModelTensors &tensors, Arena &arena,
                                       ThreadPool &pool, Resumed &resumed,
                                       Error &error) {

@@ -10,9 +10,9 @@
 #define REPRISE_RUNTIME_CHECKPOINT_RESUME_H
 
 #include "Checkpoint.h"
+#include "CheckpointOptions.h"
 #include "ModelTensors.h"
 #include "runtime/data/DataMark.h"
-#include "runtime/trainer/Options.h"
 
 namespace reprise::runtime {
 
@@ -31,13 +31,13 @@ struct Resumed {
 /// folder, if there is any. Reads it into the states, after every bit of it has
 /// been checked. It must be of this model, batch, seed and order of data. If it
 /// is damaged, the error names the newest one before it that is not.
-bool resumeTraining(const RepriseModel &model, const Options &options,
+bool resumeTraining(const RepriseModel &model, const CheckpointOptions &options,
                     const ModelTensors &tensors, Arena &arena, ThreadPool &pool,
                     Resumed &resumed, Error &error);
 
 /// Whether what --init-from or --resume names says of itself that it was
 /// trained on text whose bytes were the tokens.
-bool wasTrainedOnBytes(const Options &options);
+bool wasTrainedOnBytes(const CheckpointOptions &options);
 
 } // namespace reprise::runtime
 

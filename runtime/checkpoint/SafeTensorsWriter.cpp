@@ -8,8 +8,9 @@
 
 #include "SafeTensorsWriter.h"
 
+#include "runtime/text/JsonWriter.h"
+
 #include <algorithm>
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -34,17 +35,20 @@ char *reprise::runtime::makeSafeTensorsHeader(OutputTensor *tensors, int count,
   // The length goes first, but is known last.
   uint64_t length = 0;
   fwrite(&length, sizeof(length), 1, file);
-  fprintf(file, "{\"__metadata__\":{\"format\":\"pt\"}");
+  JsonWriter json(file);
+  json.object().key("__metadata__").object().member("format", "pt").end();
   size_t offset = 0;
   for (const OutputTensor *t = tensors; t != tensors + count; ++t) {
-    fprintf(file, ",\"%s%s\":{\"dtype\":\"%s\",\"shape\":[", t->prefix, t->name,
-            t->isInt ? "I32" : "F32");
+    const size_t end = offset + t->bytes();
+    json.key(t->prefix, t->name).object();
+    json.member("dtype", t->isInt ? "I32" : "F32").key("shape").array();
     for (int i = 0; i < t->rank; ++i)
-      fprintf(file, "%s%" PRId64, i ? "," : "", t->shape[i]);
-    fprintf(file, "],\"data_offsets\":[%zu,%zu]}", offset, offset + t->bytes());
-    offset += t->bytes();
+      json.value(t->shape[i]);
+    json.end().key("data_offsets").array().value(offset).value(end);
+    json.end().end();
+    offset = end;
   }
-  fputc('}', file);
+  json.end();
   while (ftell(file) % 8 && !ferror(file))
     fputc(' ', file);
   bool good = !ferror(file);

@@ -76,7 +76,7 @@ bool SavedStates::start(const SaveRoom &room, const Arena &arena,
   source = &arena;
   if (tensors.haveParts())
     ranks = &all;
-  if (arena.isOnDevice()) {
+  if (arena.isCopy()) {
     if (room.isCopy && !*room.isCopy)
       return error.set("--save-from arena needs the CPU: what is on a GPU is "
                        "copied to be written");

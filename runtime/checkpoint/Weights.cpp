@@ -26,20 +26,9 @@ static constexpr std::string_view kBases[] = {"transformer.", "model."};
 static constexpr std::string_view kTables[] = {"attn.bias", "attn.masked_bias",
                                                "rotary_emb.inv_freq"};
 
-/// What a layer has, and no other, that predicts a further token.
-static constexpr std::string_view kOfFurther = "eh_proj.weight";
-
 static constexpr char kHead[] = "lm_head.weight";
 static constexpr std::string_view kEmbeddings[] = {"wte.weight",
                                                    "embed_tokens.weight"};
-
-/// Whether `name` is `suffix` or ends with it, behind a point.
-static bool endsWith(std::string_view name, std::string_view suffix) {
-  size_t more = name.size() - suffix.size();
-  return name.size() >= suffix.size() &&
-         !memcmp(name.data() + more, suffix.data(), suffix.size()) &&
-         (more == 0 || name[more - 1] == '.');
-}
 
 /// Whether `name` is of a layer that predicts a further token: of one in which
 /// `set` has the projection that only these have.
@@ -53,7 +42,7 @@ static bool isOfFurther(const TensorSet &set, std::string_view name) {
     return false;
   char full[512];
   int length = snprintf(full, sizeof(full), "%.*s%s", int(end + 1), name.data(),
-                        kOfFurther.data());
+                        kOfFurtherLayer.data());
   return length < int(sizeof(full)) && findTensor(set, {full, size_t(length)});
 }
 
@@ -129,6 +118,7 @@ public:
 
 private:
   FoundTensor find(const char *prefix, int parameter) const;
+  int countWanted() const;
   int countFound(const char *prefix) const;
   bool tryPrefixes(std::string_view name, int &most);
 
@@ -142,16 +132,16 @@ Match::Match(const TensorSet &set, const ModelTensors &tensors)
     : set(set), tensors(tensors) {
   bool hasHead = false;
   for (int i = 0; i < tensors.numParameters(); ++i) {
-    hasHead = hasHead || endsWith(tensors[i].name, kHead);
+    hasHead = hasHead || endsWithName(tensors[i].name, kHead);
     for (std::string_view known : kEmbeddings)
-      if (endsWith(tensors[i].name, known))
+      if (!tensors[i].isCopy && endsWithName(tensors[i].name, known))
         embedding = i;
   }
   if (hasHead)
     embedding = -1;
   int most = countFound("");
   for (int i = 0; i < tensors.numParameters(); ++i)
-    if (most == tensors.numParameters() || tryPrefixes(tensors[i].name, most))
+    if (most == countWanted() || tryPrefixes(tensors[i].name, most))
       break;
 }
 
@@ -162,10 +152,18 @@ FoundTensor Match::find(const char *prefix, int parameter) const {
                                           : findSource(set, prefix, kHead);
 }
 
+/// Files may lack copies.
+int Match::countWanted() const {
+  int count = 0;
+  for (int i = 0; i < tensors.numParameters(); ++i)
+    count += !tensors[i].isCopy;
+  return count;
+}
+
 int Match::countFound(const char *prefix) const {
   int count = 0;
   for (int i = 0; i < tensors.numParameters(); ++i)
-    count += bool(find(prefix, i));
+    count += !tensors[i].isCopy && find(prefix, i);
   return count;
 }
 
@@ -176,7 +174,7 @@ bool Match::tryPrefixes(std::string_view name, int &most) {
   for (const TensorEntry &entry : set)
     for (std::string_view known : {name, withoutBase(name)}) {
       size_t length = strlen(entry.name) - known.size();
-      if (!endsWith(entry.name, known) || length == 0 ||
+      if (!endsWithName(entry.name, known) || length == 0 ||
           length >= sizeof(prefix))
         continue;
       any = true;
@@ -191,15 +189,16 @@ bool Match::tryPrefixes(std::string_view name, int &most) {
   return any;
 }
 
-/// Whether a model's only embedding equals the head that a file has besides.
-static bool checkTiedHead(const TensorSet &set, const TensorEntry &head,
-                          const TensorEntry &embedding, Error &error) {
+/// Whether two tensors of a file, of which the model has one, are equal; `why`
+/// it has one.
+static bool checkEqual(const TensorSet &set, const TensorEntry &head,
+                       const TensorEntry &embedding, const char *why,
+                       Error &error) {
   if (head.rank != embedding.rank ||
       !std::equal(head.shape, head.shape + head.rank, embedding.shape))
-    return error.set("'%s' needs the shape of '%s', %s, since the model has "
-                     "them tied, but got %s",
+    return error.set("'%s' needs the shape of '%s', %s, since %s, but got %s",
                      head.name, embedding.name,
-                     ShapeText(embedding.shape, embedding.rank).chars,
+                     ShapeText(embedding.shape, embedding.rank).chars, why,
                      ShapeText(head.shape, head.rank).chars);
   if (!isFloat(*head.type))
     return error.set("tensor '%s' of '%s' needs to be F32, BF16 or F16, but "
@@ -220,10 +219,9 @@ static bool checkTiedHead(const TensorSet &set, const TensorEntry &head,
     while (!memcmp(values + i, others + i, sizeof(float)))
       ++i;
     return error.set("'%s' of '%s' differs from '%s', first at element %" PRId64
-                     ": %.9g and %.9g; but the model has them tied "
-                     "(tie_word_embeddings)",
+                     ": %.9g and %.9g; but %s",
                      head.name, set.pathOf(head), embedding.name, begin + i,
-                     double(values[i]), double(others[i]));
+                     double(values[i]), double(others[i]), why);
   }
   return true;
 }
@@ -260,7 +258,7 @@ namespace {
 /// What of the model and of the files has no counterpart.
 struct Leftovers {
   Names missing, unknown;
-  bool headIsMissing = false;
+  bool headIsMissing = false, furtherIsMissing = false;
 };
 } // namespace
 
@@ -279,12 +277,16 @@ static bool failMissing(const char *path, const TensorSet &set,
                  !strcmp(set.file(0).path, path);
   bool isBehind = match.prefix[0], hasOthers = left.unknown.count;
   return error.set(
-      "'%s' has no tensor %s%s%s%s%s%s%s%s%s%s", path, left.missing.chars,
+      "'%s' has no tensor %s%s%s%s%s%s%s%s%s%s%s", path, left.missing.chars,
       isBehind ? " behind the prefix '" : "", match.prefix, isBehind ? "'" : "",
       isShard ? "; all files together are '" : "", isShard ? index.chars : "",
       isShard ? "'" : "", hasOthers ? "; it has " : "",
       hasOthers ? left.unknown.chars : "",
-      hasOthers ? ", which the model has not" : "");
+      hasOthers ? ", which the model has not" : "",
+      left.furtherIsMissing
+          ? "; with mtp_num_layers, weights need the layers that predict "
+            "further tokens"
+          : "");
 }
 
 namespace {
@@ -320,17 +322,20 @@ static bool findSources(const char *path, const TensorSet &set,
     }
     if (!good || !sources.entries.push(source.entry))
       return error.set("no memory left for %d names", tensors.numParameters());
-    if (source)
+    if (source || tensors[i].isCopy)
       continue;
     left.missing.add(tensors[i].name);
+    left.furtherIsMissing =
+        left.furtherIsMissing || endsWithName(tensors[i].name, kOfFurtherLayer);
     left.headIsMissing = left.headIsMissing || !strcmp(tensors[i].name, kHead);
   }
   for (const TensorEntry &entry : set) {
     if (sources.has(entry) ||
-        std::any_of(std::begin(kTables), std::end(kTables),
-                    [&](auto table) { return endsWith(entry.name, table); }))
+        std::any_of(std::begin(kTables), std::end(kTables), [&](auto table) {
+          return endsWithName(entry.name, table);
+        }))
       continue;
-    if (match.tied() && endsWith(entry.name, kHead))
+    if (match.tied() && endsWithName(entry.name, kHead))
       head = &entry;
     else if (isOfFurther(set, entry.name))
       ++leftOut;
@@ -360,13 +365,22 @@ bool reprise::runtime::loadWeights(const char *path,
   report = {tensors.numParameters(), set.numFiles(), 0, leftOut, ""};
   memcpy(report.prefix, match.prefix, sizeof(report.prefix));
   for (int i = 0; i < tensors.numParameters(); ++i) {
-    const TensorEntry &source = *sources.entries[size_t(i)];
-    report.bytes += source.bytes;
-    if (!checkTensor(set, source, tensors[i], error))
+    const TensorEntry *source = sources.entries[size_t(i)];
+    report.tensors -= !source;
+    report.bytes += source ? source->bytes : 0;
+    if (source && !checkTensor(set, *source, tensors[i], error))
       return false;
   }
   if (!tensors.read(set, sources.entries.begin(), 0, tensors.numParameters(),
                     /*onlyFinite=*/true, arena, pool, error))
     return false;
-  return !head || checkTiedHead(set, *head, *match.tied(), error);
+  for (int i = 0; i < tensors.numParameters(); ++i)
+    if (const TensorEntry *copy = sources.entries[size_t(i)];
+        copy && tensors[i].isCopy &&
+        !checkEqual(set, *copy, *sources.entries[size_t(tensors.originalOf(i))],
+                    "layers that predict further tokens share it", error))
+      return false;
+  return !head ||
+         checkEqual(set, *head, *match.tied(),
+                    "the model has them tied (tie_word_embeddings)", error);
 }

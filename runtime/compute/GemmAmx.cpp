@@ -23,6 +23,7 @@
 
 #include "Cpu.h"
 #include "GemmParts.h"
+#include "GemmPlan.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -175,10 +176,11 @@ void AmxProduct::divide(int64_t threads) {
     }
   }
   if (rounded)
-    streams = isLarge() && colsOfTask > kernel.cols;
+    streams = isLargeC(shape, isAligned()) && colsOfTask > kernel.cols;
   else
-    streams = isReadLate(kernel.cols * int64_t(sizeof(float))) &&
-              !shape.accumulate && !shape.bias && numDepthBlocks == 1;
+    streams =
+        isReadLate(shape, isAligned(), kernel.cols * int64_t(sizeof(float))) &&
+        !shape.accumulate && !shape.bias && numDepthBlocks == 1;
 }
 
 void AmxProduct::pack(PanelForm form, const PanelSource &source, Range lines,

@@ -10,15 +10,9 @@
 
 #include "Squares.h"
 
+#include "reprise/ABI/ElementFormat.h"
+
 using namespace reprise::runtime;
-
-/// From so many bytes on a C may go past the caches: it would push out of the
-/// second one what a product works with, and lines would be read that are then
-/// overwritten.
-static constexpr int64_t kBytesToStream = 3 << 19;
-
-/// From so many on a C has left the caches that are near when it is read.
-static constexpr int64_t kBytesOfLogits = 32 << 20;
 
 GemmEntry::GemmEntry(const RepriseGemm &shape, const GemmOperands &operands,
                      int64_t entry)
@@ -26,7 +20,7 @@ GemmEntry::GemmEntry(const RepriseGemm &shape, const GemmOperands &operands,
   int64_t i = entry / shape.batch[1], j = entry % shape.batch[1];
   auto at = [&](const void *data, const int64_t *strides, int32_t type) {
     return static_cast<const char *>(data) +
-           (i * strides[0] + j * strides[1]) * (type == REPRISE_BF16 ? 2 : 4);
+           (i * strides[0] + j * strides[1]) * repriseElementBytes(type);
   };
   a = {at(operands.a, shape.strideA, shape.typeAB), shape.lda,
        !shape.transposeA};
@@ -74,17 +68,8 @@ void GemmEntry::sumBlocks(Range rows, Range cols) const {
              repriseGemmSquaresOfRow(&shape));
 }
 
-static constexpr int64_t kLine = 64;
-
-bool GemmEntry::isLarge() const {
-  const int64_t size = c ? sizeof(float) : sizeof(uint16_t);
-  const auto begin =
-      c ? reinterpret_cast<uintptr_t>(c) : reinterpret_cast<uintptr_t>(rounded);
-  return shape.m * shape.n * size >= kBytesToStream && begin % kLine == 0 &&
-         shape.ldc * size % kLine == 0;
-}
-
-bool GemmEntry::isReadLate(int64_t bytesOfRow) const {
-  return isLarge() && ((shape.transposeA && bytesOfRow > kLine) ||
-                       shape.m * shape.n * 4 >= kBytesOfLogits);
+bool GemmEntry::isAligned() const {
+  constexpr uintptr_t kLine = 64;
+  const void *begin = c ? static_cast<const void *>(c) : rounded;
+  return reinterpret_cast<uintptr_t>(begin) % kLine == 0;
 }

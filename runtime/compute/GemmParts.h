@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // One entry of a batch, and what a product does with it whose panels lie in the
-// workspace (GemmProduct.h) or, of AMX, with its threads (GemmAmx.cpp).
+// workspace (GemmBlock.h) or, of AMX, with its threads (GemmAmx.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,15 +98,8 @@ struct GemmEntry {
   /// of them is in C.
   void sumBlocks(Range rows, Range cols) const;
 
-  /// Whether C is of a size, and lies so, that it may go past the caches in
-  /// whole lines.
-  bool isLarge() const;
-  /// Whether, moreover, it is worth it for a C of f32 that goes so many bytes
-  /// of a row at a time. No cache has it when it is read if it is too large; or
-  /// if it is a gradient of a weight, the one product whose A is transposed,
-  /// but then single lines go faster to the caches and from there to memory.
-  /// What others make the next kernel reads.
-  bool isReadLate(int64_t bytesOfRow) const;
+  /// Whether C begins with a cache line.
+  bool isAligned() const;
 
   const RepriseGemm &shape;
   PanelSource a, b;

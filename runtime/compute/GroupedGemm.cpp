@@ -10,6 +10,8 @@
 
 #include "GemmParts.h"
 
+#include "reprise/ABI/ElementFormat.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,8 +19,6 @@ using namespace reprise::runtime;
 
 /// Less than this is not worth a second thread.
 static constexpr int64_t kLeastBytesOfThread = 64 << 10;
-
-static int64_t bytesOf(int type) { return type == REPRISE_BF16 ? 2 : 4; }
 
 static const char *at(const void *base, int64_t bytes) {
   return static_cast<const char *>(base) + bytes;
@@ -31,7 +31,7 @@ public:
   GroupedProduct(const RepriseGemm &shape, const GroupedOperands &operands,
                  const MicroKernels &kernels, ThreadPool &pool)
       : shape(shape), operands(operands), kernels(kernels), pool(pool),
-        size(bytesOf(shape.typeAB)) {
+        size(repriseElementBytes(shape.typeAB)) {
     RepriseGemm part = repriseGemmOfGroup(&shape, repriseGemmGroupRows(&shape));
     gathered = operands.workspace + repriseGemmSums(&part) +
                repriseGemmPanelsOfA(&part) + repriseGemmPanelsOfB(&part);
@@ -82,7 +82,7 @@ void GroupedProduct::computePart(int64_t group, int64_t begin, int64_t rows,
                                  bool isFirst) {
   RepriseGemm part = repriseGemmOfGroup(&shape, rows);
   GemmOperands of = {};
-  const int64_t c = bytesOf(shape.typeC);
+  const int64_t c = repriseElementBytes(shape.typeC);
   of.workspace = operands.workspace;
   const int64_t width = shape.transposeA ? shape.m : shape.k;
   of.a = getRows(operands.a, REPRISE_GATHER_A, begin, rows, width);
@@ -98,7 +98,8 @@ void GroupedProduct::computePart(int64_t group, int64_t begin, int64_t rows,
 }
 
 void GroupedProduct::setToZero(int64_t group) {
-  const int64_t size = bytesOf(shape.typeC), bytes = shape.m * shape.n * size;
+  const int64_t size = repriseElementBytes(shape.typeC),
+                bytes = shape.m * shape.n * size;
   char *c = static_cast<char *>(operands.c) + group * shape.strideC[1] * size;
   pool.parallelFor(bytes, kLeastBytesOfThread,
                    [&](int, int64_t first, int64_t end) {
@@ -109,7 +110,7 @@ void GroupedProduct::setToZero(int64_t group) {
 /// Rows behind those of the last group are of none.
 void GroupedProduct::clearRest() {
   const int64_t first = operands.offsets[shape.groups];
-  const int64_t bytes = shape.n * bytesOf(shape.typeC);
+  const int64_t bytes = shape.n * repriseElementBytes(shape.typeC);
   char *c = static_cast<char *>(operands.c);
   pool.parallelFor((shape.m - first) * bytes, kLeastBytesOfThread,
                    [&](int, int64_t begin, int64_t end) {

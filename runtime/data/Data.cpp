@@ -82,7 +82,7 @@ bool Samples::read(int64_t sample, int32_t *inputs, int32_t *targets,
   return true;
 }
 
-bool TrainingData::open(const Options &options, const TokenFormat &format,
+bool TrainingData::open(const DataOptions &options, const TokenFormat &format,
                         const BatchShape &batch, int64_t vocabSize,
                         Error &error) {
   shape = batch;

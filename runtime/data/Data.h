@@ -9,8 +9,9 @@
 #ifndef REPRISE_RUNTIME_DATA_DATA_H
 #define REPRISE_RUNTIME_DATA_DATA_H
 
+#include "DataOptions.h"
 #include "TokenStream.h"
-#include "runtime/trainer/Options.h"
+#include "runtime/base/Shard.h"
 
 namespace reprise::runtime {
 
@@ -23,11 +24,6 @@ namespace reprise::runtime {
 /// Source: Black and Rogaway, "Ciphers with arbitrary finite domains",
 /// CT-RSA 2002, section 3 (cycle walking).
 uint64_t permute(uint64_t index, uint64_t size, uint64_t seed, uint64_t epoch);
-
-/// One of equal parts.
-struct Shard {
-  int64_t part = 0, of = 1;
-};
 
 /// How a data set is cut into batches: a step has those of all shards, one
 /// after another.
@@ -77,7 +73,7 @@ class TrainingData {
 public:
   /// Opens the files that the options name; together they must hold at least
   /// one step's tokens. Takes order and seed from the options, too.
-  bool open(const Options &options, const TokenFormat &format,
+  bool open(const DataOptions &options, const TokenFormat &format,
             const BatchShape &shape, int64_t vocabSize, Error &error);
 
   const TokenStream &stream() const { return samples.stream(); }

@@ -11,6 +11,7 @@
 #include "MegatronIndex.h"
 #include "TokenHeader.h"
 #include "runtime/base/FileKind.h"
+#include "runtime/base/Text.h"
 
 #include <algorithm>
 #include <atomic>
@@ -32,12 +33,6 @@ TokenStream::~TokenStream() {
 //===----------------------------------------------------------------------===//
 // Names
 //===----------------------------------------------------------------------===//
-
-/// Both endings have four characters.
-static bool endsIn(const char *path, const char *ending) {
-  size_t length = strlen(path);
-  return length > 4 && !strcmp(path + length - 4, ending);
-}
 
 /// `path` with its last four characters replaced.
 static void replaceEnding(const char *path, const char *ending,

@@ -8,7 +8,6 @@
 
 #include "Arena.h"
 
-#include "CudaDevice.h"
 #include "Init.h"
 
 #include <algorithm>
@@ -28,7 +27,7 @@ bool Arena::map(int64_t planBytes, Error &error) {
   size_t page = size_t(sysconf(_SC_PAGESIZE));
   size_t usable = (size_t(planBytes) + kAlignment + page - 1) / page * page;
   size_t total = usable + 2 * page;
-  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (device ? MAP_NORESERVE : 0);
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (original ? MAP_NORESERVE : 0);
   void *memory = mmap(nullptr, total, PROT_NONE, flags, -1, 0);
   char *first = static_cast<char *>(memory) + page;
   if (memory == MAP_FAILED ||
@@ -50,18 +49,19 @@ bool Arena::map(int64_t planBytes, Error &error) {
   return true;
 }
 
-bool Arena::mapFor(CudaDevice &gpu, int64_t planBytes, Error &error) {
-  device = &gpu;
+bool Arena::mapFor(PlanMemory &memory, int64_t planBytes, Error &error) {
+  original = &memory;
   return map(planBytes, error);
 }
 
-bool Arena::uploadToDevice(const RepriseBuffer &buffer, Error &error) const {
-  return device->upload(buffer.offset, at<char>(buffer), buffer.bytes, error);
+bool Arena::uploadToOriginal(const RepriseBuffer &buffer, Error &error) const {
+  return original->upload(buffer.offset, at<char>(buffer), buffer.bytes, error);
 }
 
-bool Arena::downloadFromDevice(const RepriseBuffer &buffer,
-                               Error &error) const {
-  return device->download(buffer.offset, at<char>(buffer), buffer.bytes, error);
+bool Arena::downloadFromOriginal(const RepriseBuffer &buffer,
+                                 Error &error) const {
+  return original->download(buffer.offset, at<char>(buffer), buffer.bytes,
+                            error);
 }
 
 /// Whole pages; the rest may be its neighbours'.
@@ -76,14 +76,14 @@ void Arena::releasePages(const RepriseBuffer &buffer) const {
 
 void Arena::fill(const RepriseBuffer &buffer, unsigned char byte) {
   Error later; // What failed on a device shows in whatever comes next.
-  if (device)
-    device->fill(buffer.offset, byte, buffer.bytes, later);
+  if (original)
+    original->fill(buffer.offset, byte, buffer.bytes, later);
   else
     memset(at<char>(buffer), byte, size_t(buffer.bytes));
 }
 
 int64_t Arena::residentBytes(const RepriseBuffer &range) const {
-  if (device)
+  if (original)
     return range.bytes;
   auto page = uintptr_t(sysconf(_SC_PAGESIZE));
   uintptr_t begin = reinterpret_cast<uintptr_t>(base + range.offset);

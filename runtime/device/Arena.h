@@ -17,7 +17,20 @@
 
 namespace reprise::runtime {
 
-class CudaDevice;
+/// The memory of the plan where that is not the host's. All three wait until it
+/// is done; offsets are the plan's.
+class PlanMemory {
+public:
+  virtual bool upload(int64_t offset, const void *from, int64_t bytes,
+                      Error &error) = 0;
+  virtual bool download(int64_t offset, void *to, int64_t bytes,
+                        Error &error) const = 0;
+  virtual bool fill(int64_t offset, unsigned char byte, int64_t bytes,
+                    Error &error) = 0;
+
+protected:
+  ~PlanMemory() = default; // Nobody owns one through its base.
+};
 
 /// The memory of the plan, between two pages that nobody may touch. Its end is
 /// as close to the second one as an alignment of 256 bytes permits, so that an
@@ -37,18 +50,18 @@ public:
   /// Maps `bytes` bytes of zeros.
   bool map(int64_t bytes, Error &error);
 
-  /// The same, as a copy of the memory that `gpu` has allocated.
-  bool mapFor(CudaDevice &gpu, int64_t bytes, Error &error);
+  /// The same, as a copy of memory that has been allocated elsewhere.
+  bool mapFor(PlanMemory &memory, int64_t bytes, Error &error);
 
   bool upload(const RepriseBuffer &buffer, Error &error) const {
-    return !device || uploadToDevice(buffer, error);
+    return !original || uploadToOriginal(buffer, error);
   }
   bool download(const RepriseBuffer &buffer, Error &error) const {
-    return !device || downloadFromDevice(buffer, error);
+    return !original || downloadFromOriginal(buffer, error);
   }
   /// Gives back the memory of a copy, which then holds anything.
   void release(const RepriseBuffer &buffer) const {
-    if (device)
+    if (original)
       releasePages(buffer);
   }
   /// Uploads and releases.
@@ -62,7 +75,8 @@ public:
   void fill(const RepriseBuffer &buffer, unsigned char byte);
 
   int64_t size() const { return bytes; }
-  bool isOnDevice() const { return device; }
+  /// Whether it is a copy.
+  bool isCopy() const { return original; }
 
   template <typename T>
   T *at(int64_t offset) const {
@@ -89,11 +103,11 @@ public:
   int64_t residentBytes(const RepriseBuffer &range) const;
 
 private:
-  bool uploadToDevice(const RepriseBuffer &buffer, Error &error) const;
-  bool downloadFromDevice(const RepriseBuffer &buffer, Error &error) const;
+  bool uploadToOriginal(const RepriseBuffer &buffer, Error &error) const;
+  bool downloadFromOriginal(const RepriseBuffer &buffer, Error &error) const;
   void releasePages(const RepriseBuffer &buffer) const;
 
-  CudaDevice *device = nullptr; ///< Where the plan is, if not here.
+  PlanMemory *original = nullptr; ///< Where the plan is, if not here.
   char *base = nullptr;
   int64_t bytes = 0;
   int64_t touched = 0;

@@ -10,10 +10,14 @@
 
 #include "CollectiveLaunch.h"
 #include "Init.h"
+#include "runtime/base/List.h"
+#include "runtime/base/Program.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Mesh.h"
 
+#include <algorithm>
 #include <cinttypes>
+#include <initializer_list>
 
 using namespace reprise::runtime;
 
@@ -69,9 +73,10 @@ static bool checkIds(const RepriseModel &model, const RepriseLaunch &launch,
 static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
                         int rank, Error &error) {
   const int numCallees[] = {model.numKernels, model.numGemms,
+                            model.numCollectives, model.numCollectives,
                             model.numCollectives};
   bool isKnown = launch.kind >= REPRISE_LAUNCH_KERNEL &&
-                 launch.kind <= REPRISE_LAUNCH_COLLECTIVE;
+                 launch.kind <= REPRISE_LAUNCH_WAIT;
   int callees = isKnown ? numCallees[launch.kind] : 0;
   if (launch.callee < 0 || launch.callee >= callees || launch.firstBuffer < 0 ||
       launch.numBuffers < 0 || launch.firstId < 0 || launch.numIds < 0)
@@ -81,7 +86,7 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
     if (!checkRange(launch.name, model.buffers[launch.firstBuffer + i],
                     /*least=*/0, model.arenaBytes, error))
       return false;
-  if (launch.kind == REPRISE_LAUNCH_COLLECTIVE)
+  if (isTogether(launch))
     return checkCollective(model, launch, rank, error);
   if (launch.kind != REPRISE_LAUNCH_GEMM)
     return checkIds(model, launch, error);
@@ -127,6 +132,43 @@ static bool checkRows(const char *name, const void *rows, int32_t count,
                    name, count, rows ? "an" : "no");
 }
 
+/// Each launch that begins something has one wait behind it, of the same row
+/// and buffers, and each wait such a launch.
+static bool checkWaits(const RepriseModel &model,
+                       const RepriseSchedule &schedule, Error &error) {
+  List<const RepriseLaunch *> begun;
+  if (!begun.resize(size_t(model.numCollectives)))
+    return error.set("no memory left for %d rows", model.numCollectives);
+  std::fill(begun.begin(), begun.end(), nullptr);
+  auto refuse = [&](const RepriseLaunch &launch, const char *why) {
+    return error.set("damaged model: %s of schedule %s %s", launch.name,
+                     schedule.name, why);
+  };
+  for (int i = 0; i < schedule.numLaunches; ++i) {
+    const RepriseLaunch &launch = schedule.launches[i];
+    const bool isWait = launch.kind == REPRISE_LAUNCH_WAIT;
+    if (!isWait && launch.kind != REPRISE_LAUNCH_BEGIN)
+      continue;
+    const RepriseLaunch *&first = begun[size_t(launch.callee)];
+    const int number = model.collectives[launch.callee].number;
+    if (number < 0 || number >= model.numCollectives)
+      return refuse(launch, "has a number that no row has");
+    if (!isWait && first)
+      return refuse(launch, "is begun, and not waited for before");
+    if (isWait && (!first || first->numBuffers != launch.numBuffers))
+      return refuse(launch, "is waited for, but not begun before");
+    for (int j = 0; isWait && j < launch.numBuffers; ++j)
+      if (model.buffers[launch.firstBuffer + j].offset !=
+          model.buffers[first->firstBuffer + j].offset)
+        return refuse(launch, "is waited for in other buffers");
+    first = isWait ? nullptr : &launch;
+  }
+  for (const RepriseLaunch *launch : begun)
+    if (launch)
+      return refuse(*launch, "is begun, and not waited for");
+  return true;
+}
+
 static bool checkSchedules(const RepriseModel &model, int rank, Error &error) {
   for (int i = 0; i < model.numSchedules; ++i) {
     const RepriseSchedule &schedule = model.schedules[i];
@@ -136,6 +178,8 @@ static bool checkSchedules(const RepriseModel &model, int rank, Error &error) {
     for (int j = 0; j < schedule.numLaunches; ++j)
       if (!checkLaunch(model, schedule.launches[j], rank, error))
         return false;
+    if (!checkWaits(model, schedule, error))
+      return false;
   }
   for (int schedule : {model.evaluate, model.sample})
     if (schedule < -1 || schedule >= model.numSchedules)
@@ -194,6 +238,30 @@ static bool checkProgram(const RepriseModel &model, Error &error) {
                    expected, model.numEntries, micros);
 }
 
+/// What goes forward alone has its inputs on the first stage, and what comes
+/// out on the last one.
+static bool isElsewhere(const RepriseModel &model,
+                        const RepriseBuffer &buffer) {
+  const bool isFirst = model.stage == 0, isLast = hasOutput(model);
+  const bool isInput = &buffer == &model.sampleTokens;
+  const bool isOutput = &buffer == &model.evalLoss ||
+                        &buffer == &model.position || &buffer == &model.logits;
+  return (isInput && !isFirst) || (isOutput && !isLast);
+}
+
+/// Checks an input or output: it has at least so many bytes in the arena, or
+/// none if another stage has it.
+static bool checkRole(const RepriseModel &model, const char *name,
+                      const RepriseBuffer &buffer, int64_t least,
+                      Error &error) {
+  if (!isElsewhere(model, buffer))
+    return checkRange(name, buffer, least, model.arenaBytes, error);
+  return (buffer.offset == 0 && buffer.bytes == 0) ||
+         error.set("damaged model: %s is on another stage than %d, but got "
+                   "%" PRId64 " bytes at %" PRId64 " here",
+                   name, model.stage, buffer.bytes, buffer.offset);
+}
+
 /// The inputs and outputs of a model lie in its arena, and its tables are
 /// there.
 static bool checkFields(const RepriseModel &model, Error &error) {
@@ -201,7 +269,7 @@ static bool checkFields(const RepriseModel &model, Error &error) {
   if (!checkRows(#NAME, model.NAME, model.COUNT, error))                       \
     return false;
 #define REPRISE_ROLE(NAME, BYTES)                                              \
-  if (!checkRange(#NAME, model.NAME, BYTES, model.arenaBytes, error))          \
+  if (!checkRole(model, #NAME, model.NAME, BYTES, error))                      \
     return false;
 #include "reprise/ABI/Model.def"
   return true;
@@ -210,10 +278,11 @@ static bool checkFields(const RepriseModel &model, Error &error) {
 /// Checks that a state is of its type, and has room for what ranks have of it.
 static bool checkState(const RepriseModel &model, const RepriseState &state,
                        Error &error) {
-  bool isWorking = state.kind == REPRISE_STATE_WORKING;
-  if (state.elementType != (isWorking ? REPRISE_BF16 : REPRISE_F32))
+  const int32_t type =
+      state.kind == REPRISE_STATE_WORKING ? REPRISE_BF16 : REPRISE_F32;
+  if (state.elementType != type)
     return error.set("damaged model: %s needs to be %s, but has type %d",
-                     state.name, isWorking ? "bf16" : "f32", state.elementType);
+                     state.name, repriseElementName(type), state.elementType);
   int64_t elements = elementCount(state);
   if (state.shareForm != REPRISE_SHARE_NONE &&
       (state.shareForm > REPRISE_SHARE_WITHIN || state.shareForm < 0 ||
@@ -232,8 +301,9 @@ static bool checkState(const RepriseModel &model, const RepriseState &state,
     return true;
   if (state.shareForm == REPRISE_SHARE_APART)
     elements = shareOf(elements, 0, int(model.axes[state.shareAxis].size)).end;
-  return checkRange(state.name, state.buffer, elements * (isWorking ? 2 : 4),
-                    model.arenaBytes, error);
+  return checkRange(state.name, state.buffer,
+                    elements * repriseElementBytes(type), model.arenaBytes,
+                    error);
 }
 
 bool reprise::runtime::checkModel(const RepriseModel &model, int rank,

@@ -10,6 +10,7 @@
 
 #include "CheckModel.h"
 #include "runtime/base/List.h"
+#include "runtime/transport/ExpertRows.h"
 #include "runtime/transport/Lanes.h"
 #include "runtime/transport/Mesh.h"
 
@@ -57,8 +58,7 @@ struct Operation {
   int32_t operation;
   int numBuffers; ///< 0: one or more.
   bool (*check)(const Call &call, Error &error);
-  bool (*run)(const Call &call, RankMemory &memory, Transport &ranks,
-              Error &error);
+  bool (*run)(const Call &call, RankMemory &memory, Error &error);
 };
 } // namespace
 
@@ -100,12 +100,39 @@ static bool checkShare(const Call &call, Error &error) {
          call.check(0, shareOf(count, 0, call.group().size).end * bytes, error);
 }
 
+/// Experts are dealt evenly, and there is room for the offsets of all ranks.
+static bool checkOffsets(const Call &call, int all, Error &error) {
+  constexpr int64_t kMost = 1 << 20;
+  const auto [experts, elements] = call.blocks();
+  const int64_t ranks = call.group().size;
+  if (call.model.target != REPRISE_TARGET_CPU)
+    return error.set("damaged model: %s needs the CPU, where rows of experts "
+                     "are exchanged",
+                     call.launch.name);
+  if (experts < 1 || experts > kMost || experts % ranks != 0 || elements < 1 ||
+      elements > kMost)
+    return error.set("damaged model: %s has %" PRId64 " experts on %" PRId64
+                     " ranks, and rows of %" PRId64,
+                     call.launch.name, experts, ranks, elements);
+  return call.check(all, 4 * ranks * (experts + 1), error);
+}
+
+static bool checkGatherOffsets(const Call &call, Error &error) {
+  const int64_t experts = call.row().blocks;
+  return checkOffsets(call, 1, error) &&
+         call.check(0, 4 * (experts + 1), error) &&
+         call.check(2, 4 * (experts / call.group().size + 1), error);
+}
+
+static bool checkRows(const Call &call, Error &error) {
+  const int64_t bytes = call.row().blockElements * sizeOf(call.number());
+  return checkOffsets(call, 1, error) && call.check(0, bytes, error) &&
+         call.check(2, bytes, error);
+}
+
 /// The buffer has a parcel, and the peer is another rank.
 static bool checkTransfer(const Call &call, Error &error) {
   const RepriseCollective &row = call.row();
-  if (call.model.target != REPRISE_TARGET_CPU)
-    return error.set("damaged model: %s needs the CPU, which lanes are of",
-                     call.launch.name);
   if (!checkLane(call.model, row, call.launch.name, error))
     return false;
   if (call.group().rankOf(row.peer) == call.rank)
@@ -122,8 +149,7 @@ static bool checkTransfer(const Call &call, Error &error) {
 /// The buffers before the workspace are summed in place.
 template <bool (*sum)(RankMemory &, const Group &, const char *, Number,
                       const Span *, int, Span, Error &)>
-static bool runSum(const Call &call, RankMemory &memory, Transport & /*ranks*/,
-                   Error &error) {
+static bool runSum(const Call &call, RankMemory &memory, Error &error) {
   List<Span> spans;
   for (int i = 0; i < call.last(); ++i)
     if (!spans.push(call.span(i)))
@@ -133,33 +159,49 @@ static bool runSum(const Call &call, RankMemory &memory, Transport & /*ranks*/,
              spans.begin(), call.last(), call.span(call.last()), error);
 }
 
-static bool runAllGather(const Call &call, RankMemory &memory,
-                         Transport & /*ranks*/, Error &error) {
+static bool runAllGather(const Call &call, RankMemory &memory, Error &error) {
   return allGather(memory, call.group(), call.launch.name, call.number(),
                    call.blocks(), call.addresses[0], call.addresses[1], error);
 }
 
 static bool runReduceScatter(const Call &call, RankMemory &memory,
-                             Transport & /*ranks*/, Error &error) {
+                             Error &error) {
   return reduceScatter(memory, call.group(), call.launch.name, call.number(),
                        call.blocks(), call.addresses[0], call.addresses[1],
                        call.span(2), error);
 }
 
 static bool runGatherShares(const Call &call, RankMemory &memory,
-                            Transport & /*ranks*/, Error &error) {
+                            Error &error) {
   return gatherShares(memory, call.group(), call.launch.name, call.number(),
                       call.addresses[0], call.span(2), error);
 }
 
-template <bool (Transport::*move)(const char *, const LaneParcel &, Error &)>
-static bool runTransfer(const Call &call, RankMemory & /*memory*/,
-                        Transport &ranks, Error &error) {
+static bool runGatherOffsets(const Call &call, RankMemory &memory,
+                             Error &error) {
+  return gatherOffsets(memory, call.group(), call.launch.name,
+                       call.row().blocks,
+                       static_cast<const int32_t *>(call.addresses[0]),
+                       static_cast<int32_t *>(call.addresses[1]),
+                       static_cast<int32_t *>(call.addresses[2]), error);
+}
+
+template <bool areSent>
+static bool runRows(const Call &call, RankMemory &memory, Error &error) {
+  const ExpertRows rows = {call.row().blocks, call.row().blockElements,
+                           static_cast<const int32_t *>(call.addresses[1])};
+  return (areSent ? sendRows : returnRows)(
+      memory, call.group(), call.launch.name, call.number(), rows, call.span(0),
+      call.span(2), error);
+}
+
+template <bool (RankMemory::*move)(const char *, const LaneParcel &, Error &)>
+static bool runTransfer(const Call &call, RankMemory &memory, Error &error) {
   const RepriseCollective &row = call.row();
   const LaneParcel parcel = {call.group().rankOf(row.peer), row.lane,
                              static_cast<char *>(call.addresses[0]),
                              size_t(parcelBytes(row)), int(row.blocks)};
-  return (ranks.*move)(call.launch.name, parcel, error);
+  return (memory.*move)(call.launch.name, parcel, error);
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,9 +215,13 @@ static constexpr Operation kOperations[] = {
      runReduceScatter},
     {REPRISE_COLLECTIVE_REDUCE_SHARES, 0, checkWorkspace, runSum<reduceShares>},
     {REPRISE_COLLECTIVE_GATHER_SHARES, 3, checkShare, runGatherShares},
-    {REPRISE_COLLECTIVE_SEND, 1, checkTransfer, runTransfer<&Transport::send>},
+    {REPRISE_COLLECTIVE_GATHER_OFFSETS, 3, checkGatherOffsets,
+     runGatherOffsets},
+    {REPRISE_COLLECTIVE_SEND_ROWS, 3, checkRows, runRows<true>},
+    {REPRISE_COLLECTIVE_RETURN_ROWS, 3, checkRows, runRows<false>},
+    {REPRISE_COLLECTIVE_SEND, 1, checkTransfer, runTransfer<&RankMemory::send>},
     {REPRISE_COLLECTIVE_RECEIVE, 1, checkTransfer,
-     runTransfer<&Transport::receive>},
+     runTransfer<&RankMemory::receive>},
 };
 
 static const Operation *findOperation(int32_t operation) {
@@ -229,7 +275,7 @@ bool reprise::runtime::checkCollective(const RepriseModel &model,
 bool reprise::runtime::runCollective(const RepriseModel &model,
                                      const RepriseLaunch &launch,
                                      void *const *addresses, RankMemory &memory,
-                                     Transport &ranks, Error &error) {
-  const Call call = {model, launch, ranks.rank(), addresses};
-  return findOperation(call.row().operation)->run(call, memory, ranks, error);
+                                     Error &error) {
+  const Call call = {model, launch, memory.rank(), addresses};
+  return findOperation(call.row().operation)->run(call, memory, error);
 }

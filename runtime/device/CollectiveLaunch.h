@@ -24,8 +24,7 @@ bool checkCollective(const RepriseModel &model, const RepriseLaunch &launch,
 /// Runs it with its buffers at `addresses` of `memory`; `ranks` has the lanes
 /// of the host's.
 bool runCollective(const RepriseModel &model, const RepriseLaunch &launch,
-                   void *const *addresses, RankMemory &memory, Transport &ranks,
-                   Error &error);
+                   void *const *addresses, RankMemory &memory, Error &error);
 
 } // namespace reprise::runtime
 

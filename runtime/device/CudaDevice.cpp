@@ -1,4 +1,4 @@
-//===- CudaDevice.cpp - One GPU -------------------------------------------===//
+//===- CudaDevice.cpp - Schedules on a GPU --------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,163 +8,198 @@
 
 #include "CudaDevice.h"
 
+#include "Init.h"
+#include "Peak.h"
 #include "runtime/base/Clock.h"
-#include "runtime/base/Text.h"
-
-#include <algorithm>
-#include <ctime>
 
 using namespace reprise::runtime;
 
-bool CudaDevice::check(CudaResult code, const char *what, Error &error) const {
-  if (code == 0)
-    return true;
-  const char *name = nullptr, *text = nullptr;
-  if (driver().errorName(code, &name) != 0 || !name)
-    name = "an unknown error";
-  if (driver().errorText(code, &text) != 0 || !text)
-    text = "no explanation";
-  return error.set("%s: %s (%d): %s", what, name, code, text);
-}
+//===----------------------------------------------------------------------===//
+// Start and end
+//===----------------------------------------------------------------------===//
 
-bool CudaDevice::open(int first, int localRank, Error &error) {
-  if (!libraries.open(error))
+bool CudaDevice::allocate(Error &error) {
+  const int64_t before = usedBytes();
+  if (!launcher.connect(error))
     return false;
-  if (!check(driver().init(0), "CUDA cannot start", error) ||
-      !check(driver().driverVersion(&version), "cuDriverGetVersion", error))
+  taken.network = usedBytes() - before;
+  if (!gpu.allocate(model.arenaBytes, error))
     return false;
-  int count = 0;
-  if (!check(driver().deviceCount(&count), "cuDeviceGetCount", error))
+  taken.before = usedBytes();
+  if (!arena.mapFor(gpu, model.arenaBytes, error) || !mailbox.allocate(error))
     return false;
-  const int ordinal = first + localRank;
-  if (ordinal < count)
-    return openContext(ordinal, error);
-  if (localRank > 0)
-    return error.set("rank %d of this machine, from 0 on, takes GPU %d, but "
-                     "the driver has %d: each rank needs its own",
-                     localRank, ordinal, count);
-  return error.set("--device cuda:%d needs a GPU of that number, but the "
-                   "driver has %d, from 0 on",
-                   ordinal, count);
-}
-
-bool CudaDevice::openContext(int ordinal, Error &error) {
-  number = ordinal;
-  if (!check(driver().deviceGet(&device, ordinal), "cuDeviceGet", error) ||
-      !check(driver().deviceName(deviceName, int(sizeof(deviceName)), device),
-             "cuDeviceGetName", error))
-    return false;
-  const struct {
-    int attribute;
-    int *value;
-  } attributes[] = {{kCudaMajor, &capability[0]},
-                    {kCudaMinor, &capability[1]},
-                    {kCudaMultiprocessors, &numMultiprocessors}};
-  for (auto [attribute, value] : attributes)
-    if (!check(driver().deviceAttribute(value, attribute, device),
-               "cuDeviceGetAttribute", error))
+  for (CudaEvent *event : {&begun[0], &begun[1], &done})
+    if (!gpu.check(gpu.driver().eventCreate(event, 0), "cuEventCreate", error))
       return false;
-  char what[192];
-  snprintf(what, sizeof(what), "cannot use GPU %d (%s)", ordinal, deviceName);
-  if (!check(driver().contextRetain(&context, device), what, error)) {
-    context = nullptr;
+  return inputs.prepare(error);
+}
+
+bool CudaDevice::prepare(bool profile, int numNorm, Error &error) {
+  const bool hasGraphs =
+      settings.graph && !settings.sync && !settings.nvtx && !profile;
+  if ((profile && !launchTimes.start(error)) ||
+      !sequences.start(hasGraphs, numNorm, profile ? &launchTimes : nullptr,
+                       error) ||
+      !launcher.load(profile, error))
     return false;
-  }
-  size_t free = 0, total = 0;
-  if (!check(driver().contextSet(context), what, error) ||
-      !check(driver().streamCreate(&mainStream, kCudaNonBlocking), what,
-             error) ||
-      !memoryInfo(free, total, error))
+  taken.kernels = usedBytes() - taken.before;
+  if (!launcher.chooseProducts(error) || !finish(error))
     return false;
-  bytesOfContext = int64_t(total - free);
+  taken.library = usedBytes() - taken.before - taken.kernels;
   return true;
 }
 
-bool CudaDevice::memoryInfo(size_t &free, size_t &total, Error &error) const {
-  return check(driver().memoryInfo(&free, &total), "cuMemGetInfo", error);
+DeviceFacts CudaDevice::facts() const {
+  return {gpu.info().name, nullptr,
+          dataSheetFlops(gpu.info().major, gpu.info().minor,
+                         hasProductsOfBF16(model), settings.tf32)};
 }
 
-bool CudaDevice::allocate(int64_t bytes, Error &error) {
+/// -1 if the driver does not say.
+int64_t CudaDevice::usedBytes() const {
   size_t free = 0, total = 0;
-  if (!memoryInfo(free, total, error))
-    return false;
-  CudaResult code = driver().memoryAllocate(&memory, size_t(bytes));
-  if (code != kCudaOutOfMemory) {
-    size_t left = 0;
-    if (!check(code, "cuMemAlloc", error) || !memoryInfo(left, total, error))
-      return false;
-    bytesTaken = int64_t(free) - int64_t(left);
-    return true;
-  }
-  memory = 0;
-  return error.set("the plan needs %s = %s bytes on GPU %d (%s), but of its "
-                   "%s only %s are free; a recompute plan needs less",
-                   human(bytes).chars, grouped(bytes).chars, number, deviceName,
-                   human(int64_t(total)).chars, human(int64_t(free)).chars);
+  Error unknown;
+  return gpu.memoryInfo(free, total, unknown) ? int64_t(total - free) : -1;
 }
 
-bool CudaDevice::upload(int64_t offset, const void *from, int64_t bytes,
-                        Error &error) {
-  return check(driver().copyToDevice(memory + CudaAddress(offset), from,
-                                     size_t(bytes), mainStream),
-               "copy to the GPU", error) &&
-         synchronize("copy to the GPU", error);
+bool CudaDevice::measure(DeviceMemory &memory) const {
+  int64_t used = usedBytes();
+  memory = {model.arenaBytes,
+            gpu.allocatedBytes(),
+            gpu.info().contextBytes,
+            taken.network,
+            taken.kernels,
+            taken.library,
+            used - taken.before - taken.kernels - taken.library};
+  return used >= 0;
 }
 
-bool CudaDevice::download(int64_t offset, void *to, int64_t bytes,
-                          Error &error) const {
-  return check(driver().copyToHost(to, memory + CudaAddress(offset),
-                                   size_t(bytes), mainStream),
-               "copy from the GPU", error) &&
-         synchronize("copy from the GPU", error);
-}
-
-bool CudaDevice::fill(int64_t offset, unsigned char byte, int64_t bytes,
-                      Error &error) {
-  return check(driver().fillBytes(memory + CudaAddress(offset), byte,
-                                  size_t(bytes), mainStream),
-               "fill of the GPU's memory", error) &&
-         synchronize("fill of the GPU's memory", error);
-}
-
-/// Pauses of a sixteenth of the time that it has waited, up to a millisecond: a
-/// short wait ends soon, and a long one leaves the processor alone.
-template <typename Query>
-bool CudaDevice::poll(Query query, const char *what, Error &error) const {
-  const double begin = now();
-  for (CudaResult code; (code = query()) != 0;) {
-    if (code != kCudaNotReady)
-      return check(code, what, error);
-    const double waited = now() - begin;
-    if (!watch.look(watch.context, waited, error))
-      return false;
-    const timespec pause = {0, std::min(long(waited * 1e9 / 16), 1'000'000L)};
-    nanosleep(&pause, nullptr);
-  }
-  return true;
-}
-
-bool CudaDevice::synchronize(const char *what, Error &error) const {
-  if (watch.look &&
-      !poll([&] { return driver().streamQuery(mainStream); }, what, error))
-    return false;
-  return check(driver().streamSynchronize(mainStream), what, error);
-}
-
-bool CudaDevice::waitFor(CudaEvent event, const char *what,
-                         Error &error) const {
-  if (watch.look &&
-      !poll([&] { return driver().eventQuery(event); }, what, error))
-    return false;
-  return check(driver().eventSynchronize(event), what, error);
+bool CudaDevice::finish(Error &error) {
+  return gpu.synchronize(
+      "a launch before the end failed; --cuda-sync names which one", error);
 }
 
 CudaDevice::~CudaDevice() {
-  if (!context)
-    return;
-  if (mainStream)
-    driver().streamDestroy(mainStream);
-  if (memory)
-    driver().memoryFree(memory);
-  driver().contextRelease(device);
+  launcher.giveUp();
+  gpu.driver().streamSynchronize(gpu.stream());
+  for (CudaEvent event : {begun[0], begun[1], done})
+    if (event)
+      gpu.driver().eventDestroy(event);
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+bool CudaDevice::clear(const RepriseBuffer &buffer, const char *what,
+                       Error &error) {
+  return gpu.check(gpu.driver().fillBytes(gpu.at(buffer), 0,
+                                          size_t(buffer.bytes), gpu.stream()),
+                   what, error);
+}
+
+/// Whether a state is here and is of this kind.
+static bool isHere(const RepriseState &state, int32_t kind) {
+  return state.kind == kind && !state.isElsewhere;
+}
+
+bool CudaDevice::beginStep(Error &error) {
+  stepTimes = {};
+  launchTimes.beginStep();
+  double start = now();
+  CudaEvent event = begun[++numBegun % 2];
+  bool good = gpu.check(gpu.driver().eventRecord(event, gpu.stream()),
+                        "begin of a step", error) &&
+              clear(model.loss, "loss of a new step", error);
+  for (int i = 0; i < model.numStates && good; ++i)
+    if (isHere(model.states[i], REPRISE_STATE_MEASURE))
+      good = clear(model.states[i].buffer, model.states[i].name, error);
+  stepTimes.host += now() - start;
+  return good;
+}
+
+bool CudaDevice::runTurn(const Turn &turn, int end, Error &error) {
+  double start = now();
+  CudaSequence &sequence = sequences.of(turn, end);
+  if (sequence.hasNorm)
+    mailbox.take();
+  bool good = inputs.take(error) && sequences.run(sequence, error) &&
+              (!sequence.hasNorm ||
+               gpu.check(gpu.driver().eventRecord(done, gpu.stream()),
+                         "end of a step", error));
+  stepTimes.host += now() - start;
+  return good;
+}
+
+/// What was waited for, to the arena.
+bool CudaDevice::takeResults(Error &error) {
+  mailbox.give();
+  for (int i = 0; i < model.numStates; ++i)
+    if (isHere(model.states[i], REPRISE_STATE_MEASURE) &&
+        !arena.download(model.states[i].buffer, error))
+      return false;
+  return true;
+}
+
+bool CudaDevice::endStep(Error &error) {
+  if (!launcher.wait("the step", error) || !takeResults(error))
+    return false;
+  CudaEvent before = begun[(numBegun - 1) % 2], own = begun[numBegun % 2];
+  auto elapsed = [&](double &to, CudaEvent from, CudaEvent until) {
+    float milliseconds = 0;
+    bool good = gpu.check(gpu.driver().eventElapsed(&milliseconds, from, until),
+                          "time of a step", error);
+    to = double(milliseconds) * 1e-3;
+    return good;
+  };
+  return elapsed(stepTimes.span, own, done) &&
+         (numBegun == 1 || elapsed(stepTimes.interval, before, own));
+}
+
+bool CudaDevice::runNorm(Error &error) {
+  mailbox.take();
+  return sequences.run(sequences.norm, error) &&
+         launcher.wait(sequences.norm.name, error) && takeResults(error);
+}
+
+bool CudaDevice::runOptimizer(Error &error) {
+  return sequences.run(sequences.optimizer, error);
+}
+
+bool CudaDevice::clearGradients(Error &error) {
+  for (int i = 0; i < model.numStates; ++i) {
+    const RepriseState &state = model.states[i];
+    if (isHere(state, REPRISE_STATE_GRADIENT) && outlivesStep(state) &&
+        !clear(state.buffer, state.name, error))
+      return false;
+  }
+  return true;
+}
+
+/// What comes in on a stage, and out of it, may be on others.
+bool CudaDevice::sendIfHere(const RepriseBuffer &buffer, Error &error) {
+  return buffer.bytes == 0 || arena.upload(buffer, error);
+}
+
+bool CudaDevice::sampleForward(Error &error) {
+  return sendIfHere(model.sampleTokens, error) &&
+         sendIfHere(model.position, error) &&
+         sequences.run(sequences.sample, error) &&
+         launcher.wait(sequences.sample.name, error) &&
+         (model.logits.bytes == 0 || arena.download(model.logits, error));
+}
+
+bool CudaDevice::runForward(Forward what, Error &error) {
+  if (what == Forward::Sample)
+    return sampleForward(error);
+  const bool hasLoss = model.evalLoss.bytes > 0;
+  if (!arena.upload(model.tokens, error) ||
+      !arena.upload(model.targets, error) ||
+      !sequences.run(sequences.evaluate, error) ||
+      (hasLoss && !mailbox.fetchEvalLoss(error)) ||
+      !launcher.wait(sequences.evaluate.name, error))
+    return false;
+  if (hasLoss)
+    mailbox.giveEvalLoss();
+  return true;
 }

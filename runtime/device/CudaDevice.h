@@ -1,4 +1,4 @@
-//===- CudaDevice.h - One GPU -----------------------------------*- C++ -*-===//
+//===- CudaDevice.h - Schedules on a GPU ------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,89 +9,73 @@
 #ifndef REPRISE_RUNTIME_DEVICE_CUDADEVICE_H
 #define REPRISE_RUNTIME_DEVICE_CUDADEVICE_H
 
-#include "CudaLibraries.h"
-
-#include "reprise/ABI/Model.h"
+#include "Arena.h"
+#include "CudaSequences.h"
+#include "Device.h"
 
 namespace reprise::runtime {
 
-/// A GPU, its libraries, the memory that is taken on it, and the stream on
-/// which everything runs in order.
-class CudaDevice {
+/// The schedules on a GPU, as sequences of launches. All run on one stream, so
+/// nothing has to be waited for but what the host reads: loss and norm, what
+/// goes forward alone, and copies of states.
+class CudaDevice final : public Device {
 public:
-  CudaDevice() = default;
-  CudaDevice(const CudaDevice &) = delete;
-  CudaDevice &operator=(const CudaDevice &) = delete;
+  /// \param ranks  as many as the model is for.
+  CudaDevice(const RepriseModel &model, Gpu &gpu, Arena &arena,
+             Transport &ranks, const CudaSettings &settings)
+      : Device(model), gpu(gpu), arena(arena), settings(settings),
+        inputs(model, gpu), launcher(model, gpu, ranks, settings),
+        mailbox(model, gpu, arena),
+        sequences(model, gpu, arena, launcher, inputs, mailbox),
+        launchTimes(model) {}
   ~CudaDevice();
 
-  /// Opens the libraries and a GPU: that of number `first` for the first rank
-  /// of this machine, the next one for the next. Fails with what is missing.
-  bool open(int first, int localRank, Error &error);
-  bool isOpen() const { return context != nullptr; }
-
-  /// Takes memory, aligned to 256 bytes; given back when this ends.
-  bool allocate(int64_t bytes, Error &error);
-  CudaAddress base() const { return memory; }
-  /// By how much that left less free: more than was asked for, since drivers
-  /// take whole pages.
-  int64_t allocatedBytes() const { return bytesTaken; }
-
-  /// All three wait until it is done.
-  bool upload(int64_t offset, const void *from, int64_t bytes, Error &error);
-  bool download(int64_t offset, void *to, int64_t bytes, Error &error) const;
-  bool fill(int64_t offset, unsigned char byte, int64_t bytes, Error &error);
-
-  /// Waits for everything that was begun.
-  bool synchronize(const char *what, Error &error) const;
-  /// Waits for what was begun before `event` was recorded.
-  bool waitFor(CudaEvent event, const char *what, Error &error) const;
-
-  /// Who looks, while this waits, whether what it waits for can still come:
-  /// false, and why, ends the wait. Without it nothing looks.
-  struct Watch {
-    bool (*look)(void *context, double waitedSeconds, Error &error) = nullptr;
-    void *context = nullptr;
-  };
-  void setWatch(const Watch &told) { watch = told; }
-
-  /// Opens the library that connects GPUs.
-  bool openNccl(Error &error) { return libraries.openNccl(error); }
-
-  /// Whether `code` is good; otherwise an error that begins with what was being
-  /// done: "WHAT: CUDA_ERROR_...: text".
-  bool check(CudaResult code, const char *what, Error &error) const;
-
-  const char *name() const { return deviceName; } ///< "NVIDIA H200"
-  int major() const { return capability[0]; }
-  int minor() const { return capability[1]; }
-  int ordinal() const { return number; }
-  int multiprocessors() const { return numMultiprocessors; }
-  int driverVersion() const { return version; } ///< 13000 for 13.0
-  /// What was in use when the context was there and nothing else of this
-  /// program; other programs' memory is part of it.
-  int64_t contextBytes() const { return bytesOfContext; }
-  /// What is free now, and what there is.
-  bool memoryInfo(size_t &free, size_t &total, Error &error) const;
-
-  const CudaDriver &driver() const { return libraries.driver; }
-  const CublasLt &blas() const { return libraries.blas; }
-  const NcclLibrary &nccl() const { return libraries.nccl; }
-  CudaStream stream() const { return mainStream; }
+  bool allocate(Error &error) override;
+  bool prepare(bool profile, int numNorm, Error &error) override;
+  DeviceInputs &nextInputs() override { return inputs; }
+  bool isAhead() const override { return true; }
+  bool beginStep(Error &error) override;
+  bool runTurn(const Turn &turn, int end, Error &error) override;
+  bool endStep(Error &error) override;
+  bool runNorm(Error &error) override;
+  bool runOptimizer(Error &error) override;
+  bool clearGradients(Error &error) override;
+  bool runForward(Forward what, Error &error) override;
+  bool finish(Error &error) override;
+  bool disconnect(Error &error) override { return launcher.disconnect(error); }
+  /// The GPU, its libraries, and what the kernels were loaded from.
+  void describe(char *text, size_t size) const override {
+    launcher.describe(text, size);
+  }
+  DeviceFacts facts() const override;
+  LaunchTimes &profile() override { return launchTimes; }
+  DeviceTimes times() const override { return stepTimes; }
+  bool measure(DeviceMemory &memory) const override;
+  int64_t sentBytes() const override { return sequences.sentBytes(); }
 
 private:
-  bool openContext(int ordinal, Error &error);
-  template <typename Query>
-  bool poll(Query query, const char *what, Error &error) const;
+  int64_t usedBytes() const;
+  bool clear(const RepriseBuffer &buffer, const char *what, Error &error);
+  bool takeResults(Error &error);
+  bool sendIfHere(const RepriseBuffer &buffer, Error &error);
+  bool sampleForward(Error &error);
 
-  CudaLibraries libraries;
-  Watch watch;
-  CudaDeviceNumber device = 0;
-  CudaContext context = nullptr;
-  CudaStream mainStream = nullptr;
-  CudaAddress memory = 0;
-  char deviceName[128] = "";
-  int number = 0, capability[2] = {}, numMultiprocessors = 0, version = 0;
-  int64_t bytesOfContext = 0, bytesTaken = 0;
+  Gpu &gpu;
+  Arena &arena;
+  const CudaSettings settings;
+  CudaInputs inputs;
+  CudaLauncher launcher;
+  CudaMailbox mailbox;
+  CudaSequences sequences;
+  LaunchTimes launchTimes;
+  CudaEvent begun[2] = {}; ///< Of this step and of the one before, by turns.
+  CudaEvent done = nullptr;
+  int64_t numBegun = 0;
+  DeviceTimes stepTimes = {};
+  /// In use before kernels were loaded; what was taken since.
+  struct {
+    int64_t before = 0, kernels = 0, library = 0, network = 0;
+  } taken;
 };
 
 } // namespace reprise::runtime

@@ -8,6 +8,8 @@
 
 #include "CudaInputs.h"
 
+#include "runtime/base/Program.h"
+
 #include <algorithm>
 #include <cinttypes>
 
@@ -15,24 +17,48 @@ using namespace reprise::runtime;
 
 static const char *const kCopy = "copy of tokens to the GPU";
 
-bool CudaInputs::prepare(Error &error) {
+/// The inputs of micro-batches that run, one behind another, then as much room
+/// for the next ones. Rows say where those of a stage are.
+bool CudaInputs::findPlaces() {
   const RepriseBuffer &batches = model.batches;
   first =
       std::min({model.tokens.offset, model.targets.offset, model.rng.offset});
-  bytes = batches.offset - first;
-  int64_t places = bytes > 0 ? 1 + batches.bytes / bytes : 0;
-  numAtOnce = places / 2;
-  for (const RepriseBuffer &buffer : {model.tokens, model.targets, model.rng})
-    if (buffer.offset + buffer.bytes > batches.offset)
-      numAtOnce = 0;
-  if (numAtOnce < 1 || batches.bytes != bytes * (2 * numAtOnce - 1) ||
+  int64_t bytesOfRows = batches.offset - first;
+  bytes = bytesOfRows;
+  if (model.numInputs > 0) {
+    numAtOnce = model.numInputs;
+    bytes /= numAtOnce;
+    if (bytes * numAtOnce != bytesOfRows || batches.bytes != bytesOfRows)
+      return false;
+  } else {
+    int64_t places = bytes > 0 ? 1 + batches.bytes / bytes : 0;
+    numAtOnce = places / 2;
+    if (batches.bytes != bytes * (2 * numAtOnce - 1))
+      return false;
+  }
+  if (bytes < 1 || numAtOnce < 1 ||
       batches.offset > model.arenaBytes - batches.bytes ||
       model.microBatchesPerRank % numAtOnce != 0)
+    return false;
+  for (int64_t i = 0; i < std::max(model.numInputs, 1); ++i) {
+    const RepriseInputs row = inputsOf(model, i);
+    for (const RepriseBuffer &buffer : {row.tokens, row.targets, row.rng})
+      if (buffer.offset < first + i * bytes ||
+          buffer.offset + buffer.bytes > first + (i + 1) * bytes)
+        return false;
+  }
+  return true;
+}
+
+bool CudaInputs::prepare(Error &error) {
+  const RepriseBuffer &batches = model.batches;
+  if (!findPlaces())
     return error.set(
         "damaged model: %d micro-batches need an odd number of places for "
-        "their inputs behind the first, but got %" PRId64 " bytes at %" PRId64
-        ", behind %" PRId64 " bytes of inputs",
-        model.microBatchesPerRank, batches.bytes, batches.offset, bytes);
+        "their inputs behind the first, or as many as rows, but got %" PRId64
+        " bytes at %" PRId64 ", behind %" PRId64 " bytes of inputs and %d rows",
+        model.microBatchesPerRank, batches.bytes, batches.offset, bytes,
+        model.numInputs);
   const CudaDriver &driver = device.driver();
   void *memory = nullptr;
   if (!device.check(
@@ -72,10 +98,12 @@ bool CudaInputs::begin(Error &error) {
 }
 
 MicroBatch CudaInputs::at(int64_t i) const {
-  char *place = pinned + (numSent % 2 * numAtOnce + i) * bytes - first;
-  return {reinterpret_cast<int32_t *>(place + model.tokens.offset),
-          reinterpret_cast<int32_t *>(place + model.targets.offset),
-          reinterpret_cast<uint32_t *>(place + model.rng.offset)};
+  const RepriseInputs row = inputsOf(model, i);
+  const int64_t ahead = model.numInputs > 0 ? 0 : i;
+  char *place = pinned + (numSent % 2 * numAtOnce + ahead) * bytes - first;
+  return {reinterpret_cast<int32_t *>(place + row.tokens.offset),
+          reinterpret_cast<int32_t *>(place + row.targets.offset),
+          reinterpret_cast<uint32_t *>(place + row.rng.offset)};
 }
 
 bool CudaInputs::send(Error &error) {

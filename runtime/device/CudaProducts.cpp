@@ -8,6 +8,8 @@
 
 #include "CudaProducts.h"
 
+#include "reprise/ABI/ElementFormat.h"
+
 #include <algorithm>
 #include <cinttypes>
 
@@ -16,7 +18,6 @@ using namespace reprise::runtime;
 /// Algorithms that are asked for, and repeated so often to find the fastest.
 static constexpr int kMostChoices = 8, kRepeats = 3;
 
-static int64_t bytesOf(int32_t type) { return type == REPRISE_BF16 ? 2 : 4; }
 static int blasType(int32_t type) {
   return type == REPRISE_BF16 ? kBlasBF16 : kBlasF32;
 }
@@ -68,7 +69,7 @@ static RepriseGemm getProductOfOnes(const RepriseGemm &gemm) {
 
 /// Bytes of the workspace that ones take, so that the rest is aligned.
 static int64_t bytesOfOnes(const RepriseGemm &gemm) {
-  return (gemm.k * bytesOf(gemm.typeAB) + 255) / 256 * 256;
+  return (gemm.k * repriseElementBytes(gemm.typeAB) + 255) / 256 * 256;
 }
 
 /// Of the product of ones, which are at the head of the workspace.
@@ -124,7 +125,7 @@ bool CudaProducts::describe(const RepriseGemm &gemm, bool tf32,
   product.repeats = isOne ? 1 : gemm.batch[outer];
   const int32_t types[3] = {gemm.typeAB, gemm.typeAB, gemm.typeC};
   for (int i = 0; i < 3; ++i)
-    product.step[i] = strides[i][outer] * bytesOf(types[i]);
+    product.step[i] = strides[i][outer] * repriseElementBytes(types[i]);
 
   const CublasLt &blas = device.blas();
   const char *what = "describe it";
@@ -161,8 +162,8 @@ bool CudaProducts::describe(const RepriseGemm &gemm, bool tf32,
 /// far as the strides keep it.
 static uint32_t alignmentOf(const int64_t *strides, int32_t type) {
   constexpr int64_t kBuffers = 256;
-  int64_t bits =
-      kBuffers | strides[0] * bytesOf(type) | strides[1] * bytesOf(type);
+  int64_t bits = kBuffers | strides[0] * repriseElementBytes(type) |
+                 strides[1] * repriseElementBytes(type);
   return uint32_t(bits & -bits);
 }
 
@@ -302,7 +303,7 @@ bool CudaProducts::run(const RepriseLaunch &launch, Error &error) {
     return true;
   // Words of one f32, or of two bf16.
   unsigned ones = gemm.typeAB == REPRISE_BF16 ? 0x3F803F80 : 0x3F800000;
-  auto words = size_t((gemm.k * bytesOf(gemm.typeAB) + 3) / 4);
+  auto words = size_t((gemm.k * repriseElementBytes(gemm.typeAB) + 3) / 4);
   auto address = CudaAddress(reinterpret_cast<uintptr_t>(ofOnes.a));
   return device.check(
              device.driver().fillWords(address, ones, words, device.stream()),
@@ -354,8 +355,7 @@ bool CudaProducts::prepareOne(int index, const RepriseLaunch &launch, bool tf32,
                    ", n %" PRId64 ", k %" PRId64 " of %s in %" PRId64
                    " bytes of workspace%s",
                    launch.name, device.blas().version(), gemm.m, gemm.n, gemm.k,
-                   gemm.typeAB == REPRISE_BF16 ? "bf16" : "f32",
-                   operands.workspaceBytes,
+                   repriseElementName(gemm.typeAB), operands.workspaceBytes,
                    gemm.epilogue ? ", with the gradient of a bias; reprisec "
                                    "--cuda-bias-gradients=kernel asks for none"
                                  : "");

@@ -9,7 +9,7 @@
 #ifndef REPRISE_RUNTIME_DEVICE_CUDAPRODUCTS_H
 #define REPRISE_RUNTIME_DEVICE_CUDAPRODUCTS_H
 
-#include "CudaDevice.h"
+#include "Gpu.h"
 #include "runtime/base/List.h"
 
 namespace reprise::runtime {
@@ -19,7 +19,7 @@ namespace reprise::runtime {
 /// library on the same chip. (With `autotune`, of the same choice.)
 class CudaProducts {
 public:
-  CudaProducts(const RepriseModel &model, const CudaDevice &device)
+  CudaProducts(const RepriseModel &model, const Gpu &device)
       : model(model), device(device) {}
   CudaProducts(const CudaProducts &) = delete;
   CudaProducts &operator=(const CudaProducts &) = delete;
@@ -82,7 +82,7 @@ private:
   Operands operandsOf(const RepriseLaunch &launch) const;
 
   const RepriseModel &model;
-  const CudaDevice &device;
+  const Gpu &device;
   BlasHandle handle = nullptr;
   List<Product> products;
   List<Product> productsOfOnes; ///< Of each, if its sums are separate.

@@ -24,7 +24,86 @@ bool CudaRankMemory::connect(Transport &ranks, Error &error) {
       if (group.rankOf(i) != ranks.rank() && !peers.push(group.rankOf(i)))
         return error.set("no memory left for the peers of a rank");
   }
-  return nccl.greet(peers.begin(), int(peers.size()), error);
+  return nccl.greet(peers.begin(), int(peers.size()), error) &&
+         lanes.connect(ranks, error) && connectBeside(ranks, peers, error);
+}
+
+CudaRankMemory::~CudaRankMemory() {
+  for (CudaEvent event : ends)
+    device.driver().eventDestroy(event);
+}
+
+/// The rows that are begun; those of other stages may have none.
+static int countBegun(const RepriseModel &model) {
+  int count = 0;
+  for (int i = 0; i < model.numSchedules; ++i)
+    for (int j = 0; j < model.schedules[i].numLaunches; ++j) {
+      const RepriseLaunch &launch = model.schedules[i].launches[j];
+      if (launch.kind == REPRISE_LAUNCH_BEGIN)
+        count = std::max(count, model.collectives[launch.callee].number + 1);
+    }
+  return count;
+}
+
+/// If any rank begins something, all are connected once more.
+static bool findAny(Transport &ranks, bool own, bool &any, Error &error) {
+  char mine = own;
+  List<char> theirs;
+  List<Parcel> sends, receives;
+  bool good = theirs.resize(size_t(ranks.size()));
+  for (int rank = 0; good && rank < ranks.size(); ++rank) {
+    theirs[size_t(rank)] = mine;
+    good = rank == ranks.rank() ||
+           (sends.push({rank, &mine, 1}) &&
+            receives.push({rank, &theirs[size_t(rank)], 1}));
+  }
+  if (!good)
+    return error.set("no memory left to ask %d ranks", ranks.size());
+  good = ranks.exchange("what ranks begin", Patience::Limited, sends.begin(),
+                        int(sends.size()), receives.begin(),
+                        int(receives.size()), error);
+  any = std::find(theirs.begin(), theirs.end(), 1) != theirs.end();
+  return good;
+}
+
+bool CudaRankMemory::connectBeside(Transport &ranks, const List<int> &peers,
+                                   Error &error) {
+  const int count = countBegun(model);
+  bool any = false;
+  if (!findAny(ranks, count > 0, any, error))
+    return false;
+  if (!any)
+    return true;
+  for (int i = 0; i < count; ++i) {
+    CudaEvent event = nullptr;
+    if (!device.check(device.driver().eventCreate(&event, kCudaNoTiming),
+                      "cuEventCreate", error))
+      return false;
+    if (!ends.push(event))
+      return error.set("no memory left for %d events", count);
+  }
+  const char *what = "greeting GPUs once more";
+  bool good = nccl.connectBeside(ranks, error) && nccl.goBeside(what, error) &&
+              nccl.greet(peers.begin(), int(peers.size()), error);
+  nccl.comeBack();
+  return good;
+}
+
+bool CudaRankMemory::begin(const char *what, Error &error) {
+  return nccl.goBeside(what, error);
+}
+
+bool CudaRankMemory::leave(const char *what, int number, Error &error) {
+  CudaStream stream = nccl.stream();
+  nccl.comeBack();
+  return device.check(device.driver().eventRecord(ends[size_t(number)], stream),
+                      what, error);
+}
+
+bool CudaRankMemory::wait(const char *what, int number, Error &error) {
+  return device.check(
+      device.driver().streamWait(device.stream(), ends[size_t(number)], 0),
+      what, error);
 }
 
 bool CudaRankMemory::load(CudaModule module, Error &error) {
@@ -49,7 +128,7 @@ bool CudaRankMemory::sum(Number number, void *out, const void *const *parts,
   if (count == 0)
     return true;
   const RepriseCudaModule &image = *model.cuda;
-  const int type = number == Number::F32 ? REPRISE_F32 : REPRISE_BF16;
+  const int type = int(number);
   const RepriseCudaSum *end = image.sums + image.numSums;
   const RepriseCudaSum *kernel =
       std::find_if(image.sums, end, [&](const RepriseCudaSum &each) {
@@ -57,7 +136,7 @@ bool CudaRankMemory::sum(Number number, void *out, const void *const *parts,
       });
   if (kernel == end)
     return error.set("damaged model: no kernel adds up %d terms of %s",
-                     numParts, number == Number::F32 ? "f32" : "bf16");
+                     numParts, repriseElementName(type));
   for (int i = 0; i < numParts; ++i)
     parameters[size_t(i)] = reinterpret_cast<CudaAddress>(parts[i]);
   parameters[size_t(numParts)] = reinterpret_cast<CudaAddress>(out);
@@ -66,12 +145,11 @@ bool CudaRankMemory::sum(Number number, void *out, const void *const *parts,
   void *extra[] = {kCudaLaunchBuffer, parameters.begin(),
                    kCudaLaunchBufferBytes, &bytes, kCudaLaunchEnd};
   const int64_t blocks = (count + kernel->perBlock - 1) / kernel->perBlock;
-  return device.check(
-      device.driver().launch(functions[size_t(kernel - image.sums)],
-                             unsigned(blocks), 1, 1, unsigned(kernel->threads),
-                             1, 1, /*sharedBytes=*/0, device.stream(), nullptr,
-                             extra),
-      kernel->name, error);
+  return device.check(device.driver().launch(
+                          functions[size_t(kernel - image.sums)],
+                          unsigned(blocks), 1, 1, unsigned(kernel->threads), 1,
+                          1, /*sharedBytes=*/0, nccl.stream(), nullptr, extra),
+                      kernel->name, error);
 }
 
 bool CudaRankMemory::copy(void *to, const void *from, size_t size,
@@ -81,13 +159,13 @@ bool CudaRankMemory::copy(void *to, const void *from, size_t size,
   return device.check(
       device.driver().copyOnDevice(reinterpret_cast<CudaAddress>(to),
                                    reinterpret_cast<CudaAddress>(from), size,
-                                   device.stream()),
+                                   nccl.stream()),
       "copy on the GPU", error);
 }
 
 bool CudaRankMemory::clear(void *bytes, size_t size, Error &error) {
   return size == 0 || device.check(device.driver().fillBytes(
                                        reinterpret_cast<CudaAddress>(bytes), 0,
-                                       size, device.stream()),
+                                       size, nccl.stream()),
                                    "fill of the GPU's memory", error);
 }

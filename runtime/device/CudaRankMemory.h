@@ -9,19 +9,22 @@
 #ifndef REPRISE_RUNTIME_DEVICE_CUDARANKMEMORY_H
 #define REPRISE_RUNTIME_DEVICE_CUDARANKMEMORY_H
 
+#include "CudaLanes.h"
 #include "Nccl.h"
 #include "runtime/base/List.h"
 #include "runtime/transport/Collectives.h"
 
 namespace reprise::runtime {
 
-/// A GPU's memory. Everything is begun on the device's stream and may be
-/// captured there: parcels go through NCCL, and sums are made by kernels of the
-/// program, in the order of `sumTree`.
+/// A GPU's memory. Everything is begun on the device's stream, or beside it on
+/// one of its own, and may be captured there: parcels go through NCCL, and sums
+/// are made by kernels of the program, in the order of `sumTree`.
 class CudaRankMemory final : public RankMemory {
 public:
-  CudaRankMemory(const RepriseModel &model, CudaDevice &device)
-      : model(model), device(device), nccl(device) {}
+  CudaRankMemory(const RepriseModel &model, Gpu &device)
+      : model(model), device(device), nccl(device), lanes(model, device, nccl) {
+  }
+  ~CudaRankMemory();
 
   /// Connects this rank with those that it does something with. All ranks call
   /// it at once.
@@ -34,6 +37,14 @@ public:
   void giveUp() { nccl.giveUp(); }
   int version() const { return nccl.version(); } ///< Of NCCL.
   int64_t begunBytes() const { return nccl.begunBytes(); }
+  /// What is begun from here on runs beside launches, behind those that there
+  /// are; up to `leave`, which gives it a number. Launches behind the `wait` of
+  /// that number wait for it.
+  bool begin(const char *what, Error &error);
+  bool leave(const char *what, int number, Error &error);
+  bool wait(const char *what, int number, Error &error);
+  /// What stages send and receive.
+  CudaLanes &parcels() { return lanes; }
 
   int rank() const override { return nccl.rank(); }
   bool exchange(const char *what, const Parcel *sends, int numSends,
@@ -41,17 +52,28 @@ public:
                 Error &error) override {
     return nccl.exchange(what, sends, numSends, receives, numReceives, error);
   }
+  bool send(const char *what, const LaneParcel &parcel, Error &error) override {
+    return lanes.send(what, parcel, error);
+  }
+  bool receive(const char *what, const LaneParcel &parcel,
+               Error &error) override {
+    return lanes.receive(what, parcel, error);
+  }
   bool sum(Number number, void *out, const void *const *parts, int numParts,
            int64_t count, Error &error) override;
   bool copy(void *to, const void *from, size_t size, Error &error) override;
   bool clear(void *bytes, size_t size, Error &error) override;
 
 private:
+  bool connectBeside(Transport &ranks, const List<int> &peers, Error &error);
+
   const RepriseModel &model;
-  CudaDevice &device;
+  Gpu &device;
   Nccl nccl;
+  CudaLanes lanes;
   List<CudaFunction> functions; ///< Of `model.cuda->sums`.
   List<CudaAddress> parameters; ///< Of the sum that is being begun.
+  List<CudaEvent> ends;         ///< Of what is begun, by its number.
 };
 
 } // namespace reprise::runtime

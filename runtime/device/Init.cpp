@@ -33,7 +33,7 @@ int64_t reprise::runtime::elementCount(const RepriseState &state) {
 
 bool reprise::runtime::handOverState(const RepriseState &state, Arena &arena,
                                      Error &error) {
-  int64_t size = state.elementType == REPRISE_BF16 ? 2 : 4;
+  int64_t size = repriseElementBytes(state.elementType);
   int64_t used = elementCount(state) * size;
   if (used < state.buffer.bytes)
     memset(arena.at<char>(state.buffer) + used, 0,

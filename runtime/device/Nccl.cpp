@@ -21,12 +21,35 @@ using namespace reprise::runtime;
 /// Bytes of a greeting: an allocation's alignment.
 static constexpr size_t kGreeting = 256;
 
+/// Blocks of a pair's kernels. All kernels of the library that wait for other
+/// ranks have to be on the GPU at a time, with up to 32 blocks for all ranks;
+/// the least GPU that programs are for has 108 multiprocessors, and each block
+/// may need one of its own.
+static constexpr int kBlocksOfPair = 8;
+
 void Nccl::giveUp() {
   if (!all)
     return;
   device.setWatch({});
+  for (Pair &pair : pairs)
+    if (pair.ranks) {
+      library().abort(pair.ranks);
+      pair.ranks = nullptr;
+    }
+  if (beside)
+    library().abort(beside);
   library().abort(all);
-  all = nullptr;
+  all = beside = nullptr;
+}
+
+Nccl::~Nccl() {
+  giveUp();
+  for (Pair &pair : pairs)
+    device.driver().streamDestroy(pair.stream);
+  if (besideStream)
+    device.driver().streamDestroy(besideStream);
+  if (border)
+    device.driver().eventDestroy(border);
 }
 
 /// "2.18.3" in parts.
@@ -36,37 +59,53 @@ static void nameVersion(int version, char (&text)[32]) {
 }
 
 /// Whether `code` is good, or says that more is to come.
-bool Nccl::check(NcclResult code, const char *what, Error &error) {
+bool Nccl::check(NcclRanks ranks, NcclResult code, const char *what,
+                 Error &error) {
   if (code == 0 || code == kNcclInProgress)
     return true;
-  const char *last = library().lastError(all);
+  const char *last = library().lastError(ranks);
   return error.set("%s: NCCL: %s%s%s", what, library().errorText(code),
                    last && last[0] ? ": " : "", last ? last : "");
 }
 
-/// Whether what this waits for, since so many seconds, may still come; and what
-/// the library says.
-bool Nccl::look(const char *what, double waitedSeconds, NcclResult &state,
+/// What the library says of these ranks.
+bool Nccl::look(NcclRanks ranks, const char *what, NcclResult &state,
                 Error &error) {
-  if (!check(library().state(all, &state), what, error) ||
-      !check(state, what, error))
-    return false;
+  return check(ranks, library().state(ranks, &state), what, error) &&
+         check(ranks, state, what, error);
+}
+
+/// Whether what this waits for, since so many seconds, may still come.
+bool Nccl::mayCome(const char *what, double waitedSeconds, Error &error) {
   if (hosts->hasEnded())
     return error.set("another rank has ended the run");
   const int64_t limit = hosts->limitSeconds();
   return limit == 0 || waitedSeconds <= double(limit) ||
          error.set("%s: GPU %d has not ended what was begun for %" PRId64
                    " s: another rank may have left out an operation",
-                   what, device.ordinal(), limit);
+                   what, device.info().ordinal, limit);
 }
 
-/// Waits until the library has taken what it was told.
-bool Nccl::settle(const char *what, Error &error) {
+/// While the host waits for the GPU.
+bool Nccl::lookAtAll(double waitedSeconds, Error &error) {
+  const char *what = "what ranks do together on GPUs";
+  NcclResult state = 0;
+  if (!look(all, what, state, error) ||
+      (beside && !look(beside, what, state, error)))
+    return false;
+  for (Pair &pair : pairs)
+    if (!look(pair.ranks, what, state, error))
+      return false;
+  return mayCome(what, waitedSeconds, error);
+}
+
+/// Waits until the library has taken what it was told of these ranks.
+bool Nccl::settle(NcclRanks ranks, const char *what, Error &error) {
   const double begin = now();
   for (;;) {
     NcclResult state = 0;
     const double waited = now() - begin;
-    if (!look(what, waited, state, error))
+    if (!look(ranks, what, state, error) || !mayCome(what, waited, error))
       return false;
     if (state != kNcclInProgress)
       return true;
@@ -79,7 +118,7 @@ bool Nccl::connect(Transport &ranks, Error &error) {
   own = ranks.rank();
   hosts = &ranks;
   if (!device.openNccl(error) ||
-      !check(library().version(&libraryVersion), "ncclGetVersion", error))
+      !check(all, library().version(&libraryVersion), "ncclGetVersion", error))
     return false;
   char name[32], oldest[32];
   nameVersion(libraryVersion, name);
@@ -92,7 +131,7 @@ bool Nccl::connect(Transport &ranks, Error &error) {
     NcclId id;
     int version;
   } first = {{}, libraryVersion};
-  if (own == 0 && !check(library().makeId(&first.id), "ncclGetUniqueId", error))
+  if (own == 0 && !makeId(first.id, error))
     return false;
   if (!broadcast(ranks, {0, 1, ranks.size()}, "the number of NCCL's run",
                  &first, sizeof(first), error))
@@ -104,21 +143,91 @@ bool Nccl::connect(Transport &ranks, Error &error) {
                      "%d has %s",
                      other, own, name);
   }
-  NcclConfig config;
-  config.isBlocking = 0;
-  const char *what = "connecting GPUs";
-  NcclResult code =
-      library().connect(&all, ranks.size(), first.id, own, &config);
-  if (!check(code, what, error) || !settle(what, error))
+  if (!connectAll(all, ranks.size(), first.id, error))
     return false;
   device.setWatch({[](void *nccl, double waited, Error &error) {
-                     NcclResult state = 0;
-                     return static_cast<Nccl *>(nccl)->look(
-                         "what ranks do together on GPUs", waited, state,
-                         error);
+                     return static_cast<Nccl *>(nccl)->lookAtAll(waited, error);
                    },
                    this});
   return true;
+}
+
+bool Nccl::connectAll(NcclRanks &connection, int size, const NcclId &id,
+                      Error &error) {
+  NcclConfig config;
+  config.isBlocking = 0;
+  const char *what = "connecting GPUs";
+  NcclResult code = library().connect(&connection, size, id, own, &config);
+  return check(connection, code, what, error) &&
+         settle(connection, what, error);
+}
+
+bool Nccl::connectBeside(Transport &ranks, Error &error) {
+  NcclId id = {};
+  return device.check(
+             device.driver().streamCreate(&besideStream, kCudaNonBlocking),
+             "cannot make a stream for what ranks do meanwhile", error) &&
+         device.check(device.driver().eventCreate(&border, kCudaNoTiming),
+                      "cuEventCreate", error) &&
+         (own != 0 || makeId(id, error)) &&
+         broadcast(ranks, {0, 1, ranks.size()},
+                   "the second number of NCCL's run", &id, sizeof(id), error) &&
+         connectAll(beside, ranks.size(), id, error);
+}
+
+/// What is begun on `then` from now on waits for what was begun on `first`.
+bool Nccl::order(const char *what, CudaStream first, CudaStream then,
+                 Error &error) {
+  const CudaDriver &driver = device.driver();
+  return device.check(driver.eventRecord(border, first), what, error) &&
+         device.check(driver.streamWait(then, border, 0), what, error);
+}
+
+bool Nccl::goBeside(const char *what, Error &error) {
+  exchangesBeside = true;
+  return order(what, device.stream(), besideStream, error);
+}
+
+bool Nccl::makeId(NcclId &id, Error &error) {
+  return check(all, library().makeId(&id), "ncclGetUniqueId", error);
+}
+
+bool Nccl::connectPair(const NcclId &id, bool isFirst, Error &error) {
+  const char *what = "connecting two GPUs";
+  Pair pair = {nullptr, nullptr, isFirst};
+  if (!device.check(
+          device.driver().streamCreate(&pair.stream, kCudaNonBlocking),
+          "cannot make a stream for two GPUs", error))
+    return false;
+  NcclConfig config;
+  config.isBlocking = 0;
+  config.mostBlocks = kBlocksOfPair;
+  NcclResult code =
+      library().connect(&pair.ranks, 2, id, isFirst ? 0 : 1, &config);
+  if (!pairs.push(pair)) {
+    device.driver().streamDestroy(pair.stream);
+    return error.set("no memory left for %zu pairs of GPUs", pairs.size() + 1);
+  }
+  return check(pair.ranks, code, what, error) &&
+         settle(pair.ranks, what, error);
+}
+
+bool Nccl::move(const char *what, int number, char *bytes, size_t size,
+                Error &error) {
+  const Pair &pair = pairs[size_t(number)];
+  const NcclLibrary &nccl = library();
+  NcclResult code = nccl.groupStart();
+  if (!check(pair.ranks, code, what, error))
+    return false;
+  if (pair.isFirst)
+    numBegun += int64_t(size);
+  code = pair.isFirst
+             ? nccl.send(bytes, size, kNcclByte, 1, pair.ranks, pair.stream)
+             : nccl.receive(bytes, size, kNcclByte, 0, pair.ranks, pair.stream);
+  bool good = check(pair.ranks, code, what, error);
+  Error other; // What a call in the group says is the cause.
+  good = check(pair.ranks, nccl.groupEnd(), what, good ? error : other) && good;
+  return good && settle(pair.ranks, what, error);
 }
 
 bool Nccl::greet(const int *peers, int numPeers, Error &error) {
@@ -139,10 +248,12 @@ bool Nccl::greet(const int *peers, int numPeers, Error &error) {
             receives.push({peers[i], place(2 * i + 1), kGreeting})) ||
            error.set("no memory left to greet %d GPUs", numPeers);
   }
-  good = good &&
-         exchange(what, sends.begin(), int(sends.size()), receives.begin(),
-                  int(receives.size()), error) &&
-         device.synchronize(what, error);
+  good =
+      good &&
+      exchange(what, sends.begin(), int(sends.size()), receives.begin(),
+               int(receives.size()), error) &&
+      (!exchangesBeside || order(what, besideStream, device.stream(), error)) &&
+      device.synchronize(what, error);
   driver.memoryFree(room);
   return good;
 }
@@ -153,36 +264,48 @@ bool Nccl::exchange(const char *what, const Parcel *sends, int numSends,
   if (std::all_of(sends, sends + numSends, isEmpty) &&
       std::all_of(receives, receives + numReceives, isEmpty))
     return true; // The library would not know of the group.
-  if (!check(library().groupStart(), what, error))
+  const NcclRanks all = exchangesBeside ? beside : this->all;
+  if (!check(all, library().groupStart(), what, error))
     return false;
   bool good = true;
   for (int i = 0; i < numSends && good; ++i) {
     numBegun += int64_t(sends[i].size);
     good = isEmpty(sends[i]) ||
-           check(library().send(sends[i].bytes, sends[i].size, kNcclByte,
-                                sends[i].rank, all, device.stream()),
+           check(all,
+                 library().send(sends[i].bytes, sends[i].size, kNcclByte,
+                                sends[i].rank, all, stream()),
                  what, error);
   }
   for (int i = 0; i < numReceives && good; ++i)
-    good =
-        isEmpty(receives[i]) ||
-        check(library().receive(receives[i].bytes, receives[i].size, kNcclByte,
-                                receives[i].rank, all, device.stream()),
-              what, error);
+    good = isEmpty(receives[i]) ||
+           check(all,
+                 library().receive(receives[i].bytes, receives[i].size,
+                                   kNcclByte, receives[i].rank, all, stream()),
+                 what, error);
   Error other; // What a call in the group says is the cause.
-  good = check(library().groupEnd(), what, good ? error : other) && good;
-  return good && settle(what, error);
+  good = check(all, library().groupEnd(), what, good ? error : other) && good;
+  return good && settle(all, what, error);
+}
+
+/// Behind everything that was begun of these ranks.
+bool Nccl::end(NcclRanks &ranks, const char *what, Error &error) {
+  if (!check(ranks, library().finalize(ranks), what, error) ||
+      !settle(ranks, what, error))
+    return false;
+  NcclRanks ended = ranks;
+  ranks = nullptr;
+  return check(all, library().destroy(ended), what, error);
 }
 
 bool Nccl::disconnect(Error &error) {
   if (!all)
     return true;
   const char *what = "disconnecting GPUs";
-  if (!device.synchronize(what, error) ||
-      !check(library().finalize(all), what, error) || !settle(what, error))
+  if (!device.synchronize(what, error))
     return false;
   device.setWatch({});
-  NcclRanks ended = all;
-  all = nullptr;
-  return check(library().destroy(ended), what, error);
+  for (Pair &pair : pairs)
+    if (!end(pair.ranks, what, error))
+      return false;
+  return (!beside || end(beside, what, error)) && end(all, what, error);
 }

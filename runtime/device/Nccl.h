@@ -9,7 +9,8 @@
 #ifndef REPRISE_RUNTIME_DEVICE_NCCL_H
 #define REPRISE_RUNTIME_DEVICE_NCCL_H
 
-#include "CudaDevice.h"
+#include "Gpu.h"
+#include "runtime/base/List.h"
 #include "runtime/transport/Transport.h"
 
 namespace reprise::runtime {
@@ -18,14 +19,18 @@ namespace reprise::runtime {
 /// device's stream, and adds nothing. Ranks are started, watched and ended by a
 /// transport between their hosts, which also brings them together here.
 ///
+/// A second connection of all ranks, with a stream of its own, is for what runs
+/// beside launches. Besides there are pairs: bytes go from the first
+/// to the second, on a stream of each, and wait for nothing but each other.
+///
 /// Calls of the library return at once, and the host looks at how far it is: so
 /// a rank whose peers are gone can give up.
 class Nccl {
 public:
-  explicit Nccl(CudaDevice &device) : device(device) {}
+  explicit Nccl(Gpu &device) : device(device) {}
   Nccl(const Nccl &) = delete;
   Nccl &operator=(const Nccl &) = delete;
-  ~Nccl() { giveUp(); }
+  ~Nccl();
 
   /// Opens the library, connects this rank with all others, and lets the device
   /// look at the library whenever it waits. All ranks call it at once.
@@ -42,10 +47,33 @@ public:
   bool exchange(const char *what, const Parcel *sends, int numSends,
                 const Parcel *receives, int numReceives, Error &error);
 
-  /// Ends the connection behind everything that was begun. All ranks call it.
+  /// Connects all ranks once more. They call it at once.
+  bool connectBeside(Transport &ranks, Error &error);
+  /// Exchanges are on the second connection from now on, behind what was begun
+  /// on the device's stream; and on the first one again.
+  bool goBeside(const char *what, Error &error);
+  void comeBack() { exchangesBeside = false; }
+  /// What exchanges are begun on.
+  CudaStream stream() const {
+    return exchangesBeside ? besideStream : device.stream();
+  }
+
+  /// The number of a new run of the library.
+  bool makeId(NcclId &id, Error &error);
+
+  /// Connects this rank, the first of a pair or the second, with the other,
+  /// which calls it at once; pairs come in an order that all ranks have in
+  /// common. Their numbers here count from 0.
+  bool connectPair(const NcclId &id, bool isFirst, Error &error);
+  CudaStream streamOf(int pair) const { return pairs[size_t(pair)].stream; }
+
+  /// Begins to send, as the first of a pair, or to receive, on its stream.
+  bool move(const char *what, int pair, char *bytes, size_t size, Error &error);
+
+  /// Ends the connections behind everything that was begun. All ranks call it.
   bool disconnect(Error &error);
 
-  /// Ends the connection with what is still under way.
+  /// Ends the connections with what is still under way.
   void giveUp();
 
   /// The bytes of all sends that were begun, or captured.
@@ -55,14 +83,29 @@ public:
   int version() const { return libraryVersion; } ///< 21803 for 2.18.3.
 
 private:
-  const NcclLibrary &library() const { return device.nccl(); }
-  bool check(NcclResult code, const char *what, Error &error);
-  bool look(const char *what, double waitedSeconds, NcclResult &state,
-            Error &error);
-  bool settle(const char *what, Error &error);
+  struct Pair {
+    NcclRanks ranks;
+    CudaStream stream;
+    bool isFirst;
+  };
 
-  CudaDevice &device;
-  NcclRanks all = nullptr;
+  const NcclLibrary &library() const { return device.nccl(); }
+  bool check(NcclRanks ranks, NcclResult code, const char *what, Error &error);
+  bool look(NcclRanks ranks, const char *what, NcclResult &state, Error &error);
+  bool mayCome(const char *what, double waitedSeconds, Error &error);
+  bool lookAtAll(double waitedSeconds, Error &error);
+  bool settle(NcclRanks ranks, const char *what, Error &error);
+  bool end(NcclRanks &ranks, const char *what, Error &error);
+  bool order(const char *what, CudaStream first, CudaStream then, Error &error);
+
+  Gpu &device;
+  bool connectAll(NcclRanks &all, int size, const NcclId &id, Error &error);
+
+  NcclRanks all = nullptr, beside = nullptr;
+  CudaStream besideStream = nullptr;
+  CudaEvent border = nullptr; ///< Between the two streams.
+  bool exchangesBeside = false;
+  List<Pair> pairs;
   Transport *hosts = nullptr;
   int own = 0, libraryVersion = 0;
   int64_t numBegun = 0;

@@ -8,11 +8,12 @@
 
 #include "Peak.h"
 
-#include "Executor.h"
+#include "runtime/base/Clock.h"
 #include "runtime/base/MappedFile.h"
 #include "runtime/base/ReplacedFile.h"
 #include "runtime/compute/Cpu.h"
 #include "runtime/text/Json.h"
+#include "runtime/text/JsonWriter.h"
 
 #include <algorithm>
 #include <cmath>
@@ -101,9 +102,9 @@ void Peak::keep() {
   FILE *text = out.start(file, ignored) ? out.open(ignored) : nullptr;
   if (!text)
     return;
-  fprintf(text, "{\n  \"machine\": ");
-  writeJsonString(text, machine);
-  fprintf(text, ",\n  \"peak_flops\": %.6g\n}\n", best);
+  JsonWriter json(text);
+  json.object(JsonWriter::Lines).member("machine", +machine);
+  json.member("peak_flops", best, 6).finish();
   if (out.finish(true, ignored))
     kept = best;
 }

@@ -38,7 +38,8 @@ static int parseOrdinal(const char *text) {
 }
 
 /// Whether what only a GPU understands is asked for on one.
-static bool checkOptions(const Options &options, bool isCuda, Error &error) {
+static bool checkOptions(const DeviceOptions &options, bool isCuda,
+                         Error &error) {
   const struct {
     bool given;
     const char *name;
@@ -54,7 +55,7 @@ static bool checkOptions(const Options &options, bool isCuda, Error &error) {
 }
 
 int reprise::runtime::place(const RepriseModel *const *models, int numModels,
-                            const Options &options, int localRank,
+                            const DeviceOptions &options, int localRank,
                             Placement &placement, Error &error) {
   const RepriseModel *cpu = findModel(models, numModels, REPRISE_TARGET_CPU);
   const RepriseModel *cuda = findModel(models, numModels, REPRISE_TARGET_CUDA);
@@ -73,7 +74,7 @@ int reprise::runtime::place(const RepriseModel *const *models, int numModels,
   }
   placement.model = isCpu || !cuda ? cpu : cuda;
   if (placement.model == cuda &&
-      !placement.device.open(ordinal, localRank, error)) {
+      !placement.gpu.open(ordinal, localRank, error)) {
     if (!isAuto || !cpu)
       return kNoSuchDevice;
     snprintf(placement.note, sizeof(placement.note), "on the CPU: %.900s",
@@ -82,6 +83,18 @@ int reprise::runtime::place(const RepriseModel *const *models, int numModels,
   }
   return checkOptions(options, placement.model == cuda, error) ? 0
                                                                : kNoSuchCode;
+}
+
+Device &DeviceSlot::make(Placement &placement, const DeviceOptions &options,
+                         Arena &arena, ThreadPool &pool, Transport &ranks) {
+  const RepriseModel &model = *placement.model;
+  if (model.target == REPRISE_TARGET_CUDA)
+    return cuda.emplace(model, placement.gpu, arena, ranks,
+                        CudaSettings{!options.noCudaGraph, options.cudaSync,
+                                     options.tf32, options.autotune,
+                                     options.nvtx});
+  return cpu.emplace(model, arena, pool, ranks,
+                     Processor(cpuLevel(), options.portableBits));
 }
 
 bool reprise::runtime::agreeOnDevice(const Placement &placement,

@@ -9,7 +9,9 @@
 #include "Costs.h"
 
 #include "runtime/base/Program.h"
-#include "runtime/text/Json.h"
+#include "runtime/text/JsonWriter.h"
+
+#include "reprise/ABI/ElementFormat.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -47,7 +49,7 @@ static Entry describe(const RepriseModel &model, const RepriseLaunch &launch) {
     entry.isBF16 = gemm.typeAB == REPRISE_BF16;
     int length = snprintf(entry.key, sizeof(entry.key),
                           "gemm %" PRId64 "x%" PRId64 "x%" PRId64 " %s", gemm.m,
-                          gemm.n, gemm.k, entry.isBF16 ? "bf16" : "f32");
+                          gemm.n, gemm.k, repriseElementName(gemm.typeAB));
     if (int64_t batch = gemm.batch[0] * gemm.batch[1]; batch != 1)
       snprintf(entry.key + length, sizeof(entry.key) - size_t(length),
                " x%" PRId64, batch);
@@ -108,11 +110,11 @@ static Rates getRates(const List<Entry> &entries) {
 static void writeTable(FILE *file, const char *machine,
                        const List<Entry> &entries) {
   Rates rates = getRates(entries);
-  fputs("{\"machine\": ", file);
-  writeJsonString(file, machine);
+  JsonWriter json(file);
+  json.object(JsonWriter::Lines).member("machine", machine);
   auto writeRate = [&](const char *name, double rate) {
     if (rate > 0)
-      fprintf(file, ",\n\"%s\": %.6g", name, rate);
+      json.member(name, rate, 6);
   };
   writeRate("product_flops_per_second", rates.products[0]);
   writeRate("product_bf16_flops_per_second", rates.products[1]);
@@ -121,15 +123,10 @@ static void writeTable(FILE *file, const char *machine,
   writeRate("pointwise_flops_per_second", rates.pointwise);
   writeRate("memory_bytes_per_second", rates.memory);
   writeRate("seconds_per_launch", rates.launch);
-  fputs(",\n\"measured\": {", file);
-  const char *separator = "\n ";
-  for (const Entry &entry : entries) {
-    fputs(separator, file);
-    writeJsonString(file, entry.key);
-    fprintf(file, ": %.6g", entry.perCall());
-    separator = ",\n ";
-  }
-  fputs("}}\n", file);
+  json.key("measured").object(JsonWriter::Lines);
+  for (const Entry &entry : entries)
+    json.member(entry.key, entry.perCall(), 6);
+  json.finish();
 }
 
 bool Costs::checkSteps(int64_t steps, Error &error) {
@@ -171,19 +168,4 @@ bool Costs::write(const double *seconds, int64_t steps, const char *machine,
     return false;
   writeTable(out, machine, entries);
   return file.finish(/*isWhole=*/true, error);
-}
-
-MachineName reprise::runtime::describeProcessor(int64_t threads) {
-  char name[96] = "this machine";
-  if (FILE *file = fopen("/proc/cpuinfo", "re")) {
-    char line[256];
-    while (fgets(line, sizeof(line), file))
-      if (sscanf(line, "model name : %95[^\n]", name) == 1)
-        break;
-    fclose(file);
-  }
-  MachineName text;
-  snprintf(text.chars, sizeof(text.chars), "%" PRId64 " threads of %s", threads,
-           name);
-  return text;
 }

@@ -41,13 +41,6 @@ private:
   ReplacedFile file;
 };
 
-struct MachineName {
-  char chars[128];
-};
-
-/// "2 threads of AMD EPYC 9B14", as far as the system tells.
-MachineName describeProcessor(int64_t threads);
-
 } // namespace reprise::runtime
 
 #endif // REPRISE_RUNTIME_SHOW_COSTS_H

@@ -9,7 +9,7 @@
 #include "Describe.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/text/Json.h"
+#include "runtime/text/JsonWriter.h"
 #include "runtime/transport/Mesh.h"
 
 #include "reprise/ABI/Version.h"
@@ -60,39 +60,32 @@ void reprise::runtime::printVersion(const RepriseModel *const *models,
 void reprise::runtime::printDescription(const RepriseModel *const *models,
                                         int numModels) {
   const RepriseModel &model = *models[0];
-  printf("{\n  \"model\": ");
-  writeJsonString(stdout, model.name);
-  printf(",\n  \"plan\": ");
-  writeJsonString(stdout, model.plan);
-  printf(",\n  \"compiler\": ");
-  writeJsonString(stdout, isKnown(model.compiler) ? model.compiler : "");
-  printf(",\n  \"interface\": %u,\n  \"planned_bytes\": %" PRId64 ",\n",
-         REPRISE_ABI_VERSION, model.arenaBytes);
+  JsonWriter json(stdout);
+  json.object(JsonWriter::Lines);
+  json.member("model", model.name).member("plan", model.plan);
+  json.member("compiler", isKnown(model.compiler) ? model.compiler : "");
+  json.member("interface", REPRISE_ABI_VERSION);
+  json.member("planned_bytes", model.arenaBytes).key("budget_bytes");
   if (model.budgetBytes > 0)
-    printf("  \"budget_bytes\": %" PRId64, model.budgetBytes);
+    json.value(model.budgetBytes);
   else
-    printf("  \"budget_bytes\": null");
-  printf(",\n  \"ranks\": %" PRId64 ",\n  \"mesh\": {", countRanks(model));
-  const char *before = "";
+    json.null();
+  json.member("ranks", countRanks(model));
+  json.key("mesh").object(JsonWriter::Spaced);
   for (int i = 0; i < model.numAxes; ++i)
-    if (model.axes[i].step == 0) {
-      printf("%s\"%s\": %" PRId64, before, model.axes[i].name,
-             model.axes[i].size);
-      before = ", ";
-    }
-  printf("}");
+    if (model.axes[i].step == 0)
+      json.member(model.axes[i].name, model.axes[i].size);
+  json.end();
   if (const int64_t stages = countStages(model); stages > 1) {
-    printf(",\n  \"planned_bytes_of_stages\": [");
+    json.key("planned_bytes_of_stages").array(JsonWriter::Spaced);
     for (int64_t stage = 0; stage < stages; ++stage) {
       const RepriseModel *other = findStage(models, numModels, stage);
-      printf("%s%" PRId64, stage ? ", " : "", other ? other->arenaBytes : 0);
+      json.value(other ? other->arenaBytes : 0);
     }
-    printf("]");
+    json.end();
   }
   for (auto [key, text] :
-       {std::pair("config", model.configJson), {"train", model.trainJson}}) {
-    printf(",\n  \"%s\": ", key);
-    writeNestedJson(stdout, isKnown(text) ? text : "null");
-  }
-  printf("\n}\n");
+       {std::pair("config", model.configJson), {"train", model.trainJson}})
+    json.key(key).text(isKnown(text) ? text : "null");
+  json.finish();
 }

@@ -8,13 +8,15 @@
 
 #include "Log.h"
 
+#include "DataNotes.h"
+
 #include "Measures.h"
+#include "Timeline.h"
 #include "runtime/base/Clock.h"
 #include "runtime/base/Program.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/Init.h"
-#include "runtime/text/Json.h"
-#include "runtime/trainer/DataNotes.h"
+#include "runtime/text/JsonWriter.h"
 #include "runtime/transport/Mesh.h"
 #include "runtime/transport/Parts.h"
 
@@ -49,7 +51,8 @@ static bool canMoveCursor() {
          isatty(STDERR_FILENO);
 }
 
-Log::Log(const RepriseModel &model, const Options &options, const char *engine)
+Log::Log(const RepriseModel &model, const ShowOptions &options,
+         const char *engine)
     : model(model), options(options), engine(engine),
       tokensPerStep(model.numMicroBatches * model.microBatchSize *
                     model.seqLength),
@@ -83,69 +86,63 @@ struct Note {
 
 /// What the user should know of a run that is longer than its schedule; empty
 /// if it is not.
-static Note scheduleNote(const RepriseModel &model, const Options &options) {
+static Note scheduleNote(const RepriseModel &model,
+                         const ShowOptions &options) {
   Note note = {};
-  if (options.steps > model.trainIters &&
+  if (options.steps > model.decayIters &&
       model.lrDecayStyle != REPRISE_LR_CONSTANT)
     snprintf(note.chars, sizeof(note.chars),
-             "--steps %" PRId64 " is more than train_iters, %" PRId64
+             "--steps %" PRId64 " is more than %s, %" PRId64
              ": from step %" PRId64 " on the learning rate stays min_lr, %g",
-             options.steps, model.trainIters, model.trainIters + 1,
-             model.minLearningRate);
+             options.steps,
+             model.decayIters == model.trainIters ? "train_iters"
+                                                  : "lr_decay_iters",
+             model.decayIters, model.decayIters + 1, model.minLearningRate);
   return note;
 }
 
-static void printJsonPlan(const RepriseModel &model, const Options &options,
+static void printJsonData(JsonWriter &json, const ShowOptions &options,
+                          const TrainingData &data) {
+  json.key("data").array();
+  for (const char *path : options.data)
+    json.value(path);
+  json.end().member("files", data.stream().numFiles());
+  json.member("tokens", data.stream().size());
+  json.member("samples", data.numSamples()).member("steps", options.steps);
+  json.member("threads", options.threads).member("seed", options.seed);
+}
+
+static void printJsonPlan(const RepriseModel &model, const ShowOptions &options,
                           const TrainingData &data,
                           const RepriseMicroKernel *kernel, double peakFlops,
                           const char *gpu, const char *engine) {
-  printf("{\"event\":\"plan\",\"model\":");
-  writeJsonString(stdout, model.name);
-  printf(",\"plan\":");
-  writeJsonString(stdout, model.plan);
-  printf(",\"parameters\":%" PRId64 ",\"data\":[", countParameters(model));
-  for (int i = 0; i < options.data.size(); ++i) {
-    if (i)
-      putchar(',');
-    writeJsonString(stdout, options.data[i]);
-  }
-  printf("],\"files\":%" PRId64 ",\"tokens\":%" PRId64 ",\"samples\":%" PRId64
-         ",\"steps\":%" PRId64 ",\"threads\":%" PRId64 ",\"seed\":%" PRIu64
-         ",\"isa\":\"%s\""
-         ",\"planned_bytes\":%" PRId64 ",\"categories\":{",
-         data.stream().numFiles(), data.stream().size(), data.numSamples(),
-         options.steps, options.threads, options.seed, Log::isaName(kernel),
-         model.arenaBytes);
-  for (int i = 0; i < model.numCategories; ++i) {
-    if (i)
-      putchar(',');
-    writeJsonString(stdout, model.categories[i].name);
-    printf(":%" PRId64, model.categories[i].bytes);
-  }
-  printf("},\"model_flops\":%.17g,\"replay_flops\":%.17g,"
-         "\"peak_flops\":%.6g",
-         model.modelFlops, model.replayFlops, peakFlops);
+  JsonWriter json(stdout);
+  json.object().member("event", "plan").member("model", model.name);
+  json.member("plan", model.plan).member("parameters", countParameters(model));
+  printJsonData(json, options, data);
+  json.member("isa", Log::isaName(kernel));
+  json.member("planned_bytes", model.arenaBytes).key("categories").object();
+  for (int i = 0; i < model.numCategories; ++i)
+    json.member(model.categories[i].name, model.categories[i].bytes);
+  json.end().member("model_flops", model.modelFlops);
+  json.member("replay_flops", model.replayFlops);
+  json.member("peak_flops", peakFlops, 6);
   if (model.numAxes > 0) {
     char mesh[128];
     describeMesh(model, mesh, sizeof(mesh));
-    printf(",\"ranks\":%" PRId64 ",\"mesh\":\"%s\",\"engine\":\"%s\"",
-           countRanks(model), mesh, engine);
+    json.member("ranks", countRanks(model)).member("mesh", +mesh);
+    json.member("engine", engine);
   }
-  if (gpu[0]) {
-    printf(",\"device\":");
-    writeJsonString(stdout, gpu);
-  }
+  if (gpu[0])
+    json.member("device", gpu);
   if (options.tokenizer) {
-    printf(",\"tokenizer\":");
-    writeJsonString(stdout, options.tokenizer);
-    printf(",\"text_bytes\":%" PRId64 ",\"text_tokens\":%" PRId64,
-           data.stream().textBytes(), data.stream().textTokens());
+    json.member("tokenizer", options.tokenizer);
+    json.member("text_bytes", data.stream().textBytes());
+    json.member("text_tokens", data.stream().textTokens());
   }
-  if (Note note = scheduleNote(model, options); note.chars[0]) {
-    printf(",\"note\":");
-    writeJsonString(stdout, note.chars);
-  }
-  printf("}\n");
+  if (Note note = scheduleNote(model, options); note.chars[0])
+    json.member("note", +note.chars);
+  json.finish();
 }
 
 void Log::printData(const TrainingData &data) const {
@@ -324,25 +321,44 @@ void Log::microBatch(int64_t stepsDone, int done) {
   showProgress(stepsDone, done);
 }
 
-/// A member of JSON whose value is a number, or null if it is not known.
-static void printJsonNumber(const char *key, double number) {
-  if (std::isnan(number))
-    printf(",\"%s\":null", key);
-  else
-    printf(",\"%s\":%.6g", key, number);
+/// Members of JSON for what a step shows besides its loss.
+static void printJsonMeasures(JsonWriter &json, const Measures &measures) {
+  for (const NamedNumber &number : measures.numbers())
+    json.member(number.name, double(number.value), 9);
+  if (measures.loads().size() == 0)
+    return;
+  json.key("loads").object();
+  for (const Load &load : measures.loads())
+    json.key(load.name).array().value(load.least, 6).value(load.most, 6).end();
+  json.end();
 }
 
-/// Members of JSON for what a step shows besides its loss.
-static void printJsonMeasures(const Measures &measures) {
-  for (const NamedNumber &number : measures.numbers())
-    printf(",\"%s\":%.9g", number.name, double(number.value));
-  const char *separator = ",\"loads\":{";
-  for (const Load &load : measures.loads()) {
-    printf("%s\"%s\":[%.6g,%.6g]", separator, load.name, load.least, load.most);
-    separator = ",";
+/// What is not known is not a number, and null.
+static void printJsonStep(const StepReport &report, const RepriseModel &model,
+                          double secondsLeft) {
+  JsonWriter json(stdout);
+  json.object().member("step", report.step + 1);
+  json.member("loss", double(report.loss), 9);
+  json.member("grad_norm", double(report.gradNorm), 9);
+  json.member("lr", double(report.learningRate), 9);
+  json.member("ms", report.seconds * 1e3, 6);
+  json.member("tokens_per_s", report.tokensPerSecond, 6);
+  if (report.measures)
+    printJsonMeasures(json, *report.measures);
+  json.member("mfu", report.mfu, 6).member("hfu", report.hfu, 6);
+  json.member("loss_z", report.lossZ, 6);
+  json.member("grad_norm_z", report.gradNormZ, 6);
+  json.member("skipped", report.skipped);
+  json.member("high_water_bytes", report.highWaterBytes);
+  json.member("planned_bytes", model.arenaBytes);
+  json.member("seconds_left", secondsLeft, 6);
+  if (const DeviceTimes &times = report.device; times.span > 0) {
+    json.member("gpu_ms", times.span * 1e3, 6);
+    json.member("gpu_interval_ms",
+                times.interval > 0 ? times.interval * 1e3 : NAN, 6);
+    json.member("host_us", times.host * 1e6, 6);
   }
-  if (measures.loads().size() > 0)
-    printf("}");
+  json.finish();
 }
 
 static void addMeasures(const Measures &measures, Pieces &line) {
@@ -356,27 +372,7 @@ void Log::printStep(const StepReport &report) const {
   double milliseconds = report.seconds * 1e3;
   double left = double(options.steps - report.step - 1) * secondsPerStep;
   if (options.json) {
-    printf("{\"step\":%" PRId64 ",\"loss\":%.9g,\"grad_norm\":%.9g,"
-           "\"lr\":%.9g,\"ms\":%.6g,\"tokens_per_s\":%.6g",
-           report.step + 1, double(report.loss), double(report.gradNorm),
-           double(report.learningRate), milliseconds, report.tokensPerSecond);
-    if (report.measures)
-      printJsonMeasures(*report.measures);
-    printJsonNumber("mfu", report.mfu);
-    printJsonNumber("hfu", report.hfu);
-    printJsonNumber("loss_z", report.lossZ);
-    printJsonNumber("grad_norm_z", report.gradNormZ);
-    printf(",\"skipped\":%s,\"high_water_bytes\":%" PRId64
-           ",\"planned_bytes\":%" PRId64 ",\"seconds_left\":%.6g",
-           report.skipped ? "true" : "false", report.highWaterBytes,
-           model.arenaBytes, left);
-    if (const DeviceTimes &gpu = report.gpu; gpu.span > 0) {
-      printJsonNumber("gpu_ms", gpu.span * 1e3);
-      printJsonNumber("gpu_interval_ms",
-                      gpu.interval > 0 ? gpu.interval * 1e3 : NAN);
-      printJsonNumber("host_us", gpu.host * 1e6);
-    }
-    printf("}\n");
+    printJsonStep(report, model, left);
     return;
   }
   int width = snprintf(nullptr, 0, "%" PRId64, options.steps);
@@ -411,10 +407,10 @@ bool Log::step(const StepReport &report, Error &error) {
   unshown.reset();
   trainedSeconds += report.seconds;
   secondsPerStep = (trainedSeconds + inferredSeconds) / double(++stepsHere);
-  if (report.gpu.interval > 0) {
-    gpuTimes.span += report.gpu.span;
-    gpuTimes.interval += report.gpu.interval;
-    gpuTimes.host += report.gpu.host;
+  if (report.device.interval > 0) {
+    gpuTimes.span += report.device.span;
+    gpuTimes.interval += report.device.interval;
+    gpuTimes.host += report.device.host;
     ++stepsTimed;
   }
   if (stepsHere == 1 || number == options.steps ||
@@ -433,7 +429,11 @@ void Log::interrupted(int64_t stepsDone) {
   if (unshown)
     printStep(*unshown);
   if (options.json)
-    printf("{\"event\":\"interrupted\",\"steps\":%" PRId64 "}\n", stepsDone);
+    JsonWriter(stdout)
+        .object()
+        .member("event", "interrupted")
+        .member("steps", stepsDone)
+        .finish();
   else
     printf("interrupted: step %" PRId64 " of %" PRId64 " is finished\n",
            stepsDone, options.steps);
@@ -481,7 +481,8 @@ void Log::profile(const double *seconds, int64_t steps) {
   forEachLaunch(model, [&](const RepriseLaunch &launch, int64_t number,
                            int64_t runs, bool isMicro) {
     char name[sizeof(lines->name)];
-    foldName(launch.name, name, sizeof(name));
+    foldName(waitsForStage(model, launch) ? "waiting for stages" : launch.name,
+             name, sizeof(name));
     ProfileLine *line =
         std::find_if(lines, lines + count, [&](const ProfileLine &other) {
           return !strcmp(other.name, name);
@@ -518,11 +519,11 @@ void Log::profile(const double *seconds, int64_t steps) {
     double perSecond = line.seconds > 0 ? 1e-9 / line.seconds : 0;
     double rate = line.flops * perSecond, moved = line.bytes * perSecond;
     if (options.json) {
-      printf("{\"event\":\"profile\",\"launch\":");
-      writeJsonString(stdout, line.name);
-      printf(",\"calls\":%" PRId64 ",\"ms_per_step\":%.6g,"
-             "\"gflop_per_s\":%.6g,\"gbyte_per_s\":%.6g,\"gathers\":%s}\n",
-             line.calls, perStep, rate, moved, line.gathers ? "true" : "false");
+      JsonWriter json(stdout);
+      json.object().member("event", "profile").member("launch", +line.name);
+      json.member("calls", line.calls).member("ms_per_step", perStep, 6);
+      json.member("gflop_per_s", rate, 6).member("gbyte_per_s", moved, 6);
+      json.member("gathers", line.gathers).finish();
     } else {
       printf("%-44s %10" PRId64 " %10.3f %6.1f%% %9.1f %9.1f\n", line.name,
              line.calls, perStep, 100 * line.seconds / total, rate, moved);
@@ -531,66 +532,83 @@ void Log::profile(const double *seconds, int64_t steps) {
   free(lines);
 }
 
-void Log::memory(const Arena &arena, const DeviceMemory *gpu,
-                 int64_t copyBytes) const {
-  int64_t resident = peakResidentBytes(), inUse = 0;
-  if (options.json)
-    printf("{\"event\":\"memory\",\"categories\":{");
-  else
-    printf("%-24s %18s %18s\n", "memory", "planned bytes", "in use");
+/// The bytes of a category that have memory of the machine behind them; -1 if
+/// the system does not say.
+static int64_t residentBytes(const Arena &arena,
+                             const RepriseCategory &category) {
+  int64_t used = 0;
+  for (const RepriseBuffer &place : category.places) {
+    int64_t bytes = arena.residentBytes(place);
+    used = bytes < 0 || used < 0 ? -1 : used + bytes;
+  }
+  return used;
+}
+
+static void printJsonMemory(const RepriseModel &model, const Arena &arena,
+                            const DeviceMemory *gpu, int64_t copyBytes,
+                            int64_t resident) {
+  JsonWriter json(stdout);
+  json.object().member("event", "memory").key("categories").object();
   for (int i = 0; i < model.numCategories; ++i) {
     const RepriseCategory &category = model.categories[i];
-    int64_t used = 0;
-    for (const RepriseBuffer &place : category.places) {
-      int64_t bytes = arena.residentBytes(place);
-      used = bytes < 0 || used < 0 ? -1 : used + bytes;
-    }
-    inUse += std::max<int64_t>(used, 0);
-    if (options.json) {
-      if (i)
-        putchar(',');
-      writeJsonString(stdout, category.name);
-      printf(":{\"planned_bytes\":%" PRId64 ",\"resident_bytes\":%" PRId64 "}",
-             category.bytes, used);
-    } else {
-      printf("  %-22s %18s", category.name, grouped(category.bytes).chars);
-      printf(" %18s\n", grouped(used).chars);
-    }
+    json.key(category.name).object().member("planned_bytes", category.bytes);
+    json.member("resident_bytes", residentBytes(arena, category)).end();
   }
-  if (options.json) {
-    printf("},\"copy_bytes\":%" PRId64 ",\"process_bytes\":%" PRId64, copyBytes,
-           resident);
-    if (gpu)
-      printf(",\"gpu\":{\"plan_bytes\":%" PRId64 ",\"allocated_bytes\":%" PRId64
-             ",\"context_bytes\":%" PRId64 ",\"kernel_bytes\":%" PRId64
-             ",\"library_bytes\":%" PRId64 ",\"other_bytes\":%" PRId64,
-             gpu->plan, gpu->allocated, gpu->context, gpu->kernels,
-             gpu->library, gpu->other);
-    if (gpu && countRanks(model) > 1)
-      printf(",\"network_bytes\":%" PRId64, gpu->network);
-    printf("%s}\n", gpu ? "}" : "");
-    return;
+  json.end().member("copy_bytes", copyBytes).member("process_bytes", resident);
+  if (gpu) {
+    json.key("gpu").object().member("plan_bytes", gpu->plan);
+    json.member("allocated_bytes", gpu->allocated);
+    json.member("context_bytes", gpu->context);
+    json.member("kernel_bytes", gpu->kernels);
+    json.member("library_bytes", gpu->library);
+    json.member("other_bytes", gpu->other);
+    if (countRanks(model) > 1)
+      json.member("network_bytes", gpu->network);
+  }
+  json.finish();
+}
+
+/// \param sums  of the times of so many steps.
+static void printDeviceMemory(const RepriseModel &model,
+                              const DeviceMemory &gpu, const DeviceTimes &sums,
+                              int64_t steps) {
+  const struct {
+    const char *name;
+    int64_t bytes;
+    bool isThere = true;
+  } lines[] = {{"allocated for the plan", gpu.allocated},
+               {"context and others' use", gpu.context},
+               {"NCCL", gpu.network, countRanks(model) > 1},
+               {"kernels", gpu.kernels},
+               {"cuBLASLt", gpu.library},
+               {"graphs, and what was loaded late", gpu.other}};
+  for (auto [name, bytes, isThere] : lines)
+    if (isThere)
+      printf("  %-41s %18s\n", name, grouped(bytes).chars);
+  if (const auto count = double(steps); steps > 0)
+    printf("  a step takes the GPU %.3f ms, gaps between launches included, "
+           "begins %.3f ms after the one before, and takes the host %.0f us "
+           "to begin\n",
+           sums.span * 1e3 / count, sums.interval * 1e3 / count,
+           sums.host * 1e6 / count);
+}
+
+void Log::memory(const Arena &arena, const DeviceMemory *gpu,
+                 int64_t copyBytes) const {
+  const int64_t resident = peakResidentBytes();
+  if (options.json)
+    return printJsonMemory(model, arena, gpu, copyBytes, resident);
+  int64_t inUse = 0;
+  printf("%-24s %18s %18s\n", "memory", "planned bytes", "in use");
+  for (int i = 0; i < model.numCategories; ++i) {
+    const RepriseCategory &category = model.categories[i];
+    const int64_t used = residentBytes(arena, category);
+    inUse += std::max<int64_t>(used, 0);
+    printf("  %-22s %18s", category.name, grouped(category.bytes).chars);
+    printf(" %18s\n", grouped(used).chars);
   }
   if (gpu) {
-    const struct {
-      const char *name;
-      int64_t bytes;
-      bool isThere = true;
-    } lines[] = {{"allocated for the plan", gpu->allocated},
-                 {"context and others' use", gpu->context},
-                 {"NCCL", gpu->network, countRanks(model) > 1},
-                 {"kernels", gpu->kernels},
-                 {"cuBLASLt", gpu->library},
-                 {"graphs, and what was loaded late", gpu->other}};
-    for (auto [name, bytes, isThere] : lines)
-      if (isThere)
-        printf("  %-41s %18s\n", name, grouped(bytes).chars);
-    if (auto steps = double(stepsTimed); steps > 0)
-      printf("  a step takes the GPU %.3f ms, gaps between launches included, "
-             "begins %.3f ms after the one before, and takes the host %.0f us "
-             "to begin\n",
-             gpuTimes.span * 1e3 / steps, gpuTimes.interval * 1e3 / steps,
-             gpuTimes.host * 1e6 / steps);
+    printDeviceMemory(model, *gpu, gpuTimes, stepsTimed);
     printf("  %-22s %18s %18s  (of the host)\n", "whole program", "",
            grouped(resident).chars);
     return;
@@ -609,12 +627,14 @@ bool Log::end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,
               Error &error) {
   double seconds = trainedSeconds + inferredSeconds;
   if (options.json) {
-    printf("{\"event\":\"end\",\"steps\":%" PRId64 ",\"seconds\":%.6g,"
-           "\"planned_bytes\":%" PRId64 ",\"high_water_bytes\":%" PRId64,
-           stepsDone, seconds, model.arenaBytes, highWaterBytes);
+    JsonWriter json(stdout);
+    json.object().member("event", "end").member("steps", stepsDone);
+    json.member("seconds", seconds, 6);
+    json.member("planned_bytes", model.arenaBytes);
+    json.member("high_water_bytes", highWaterBytes);
     if (writtenBytes >= 0)
-      printf(",\"written_bytes\":%" PRId64, writtenBytes);
-    printf("}\n");
+      json.member("written_bytes", writtenBytes);
+    json.finish();
   } else {
     double flops = (model.modelFlops + model.replayFlops) * double(stepsDone);
     printf("done: %" PRId64 " step%s in %.1f s", stepsDone,

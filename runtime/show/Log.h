@@ -11,13 +11,13 @@
 
 #include "Metrics.h"
 #include "RankReport.h"
+#include "ShowOptions.h"
 #include "runtime/checkpoint/CheckpointWriter.h"
 #include "runtime/checkpoint/Resume.h"
 #include "runtime/checkpoint/Weights.h"
 #include "runtime/data/Data.h"
 #include "runtime/device/Arena.h"
-#include "runtime/device/CudaExecutor.h"
-#include "runtime/trainer/Options.h"
+#include "runtime/device/DeviceReports.h"
 
 #include "reprise/ABI/Model.h"
 
@@ -50,7 +50,7 @@ struct SampleReport {
 class Log {
 public:
   /// \param engine  what moves bytes between ranks.
-  Log(const RepriseModel &model, const Options &options,
+  Log(const RepriseModel &model, const ShowOptions &options,
       const char *engine = "");
 
   /// What products of this micro-kernel need; of null, what all need.
@@ -112,7 +112,7 @@ private:
   void showProgress(int64_t stepsDone, int microBatches = 0);
 
   const RepriseModel &model;
-  const Options &options;
+  const ShowOptions &options;
   const char *engine;
   int64_t tokensPerStep;
   bool hasBar;

@@ -9,7 +9,7 @@
 #include "Log.h"
 #include "runtime/base/Text.h"
 #include "runtime/checkpoint/HubConfig.h"
-#include "runtime/text/Json.h"
+#include "runtime/text/JsonWriter.h"
 
 #include <cinttypes>
 #include <cstring>
@@ -19,17 +19,15 @@ using namespace reprise::runtime;
 void Log::weights(const WeightsReport &report, const DataMark &data,
                   bool isText) {
   if (options.json) {
-    printf("{\"event\":\"weights\",\"path\":");
-    writeJsonString(stdout, options.initFrom);
-    printf(",\"tensors\":%d,\"files\":%d,\"bytes\":%" PRId64, report.tensors,
-           report.files, report.bytes);
-    if (report.prefix[0]) {
-      printf(",\"prefix\":");
-      writeJsonString(stdout, report.prefix);
-    }
+    JsonWriter json(stdout);
+    json.object().member("event", "weights").member("path", options.initFrom);
+    json.member("tensors", report.tensors).member("files", report.files);
+    json.member("bytes", report.bytes);
+    if (report.prefix[0])
+      json.member("prefix", +report.prefix);
     if (report.leftOut)
-      printf(",\"left_out\":%d", report.leftOut);
-    printf("}\n");
+      json.member("left_out", report.leftOut);
+    json.finish();
   } else {
     bool isBehind = report.prefix[0];
     printf("weights  %s, %s tensors in %d file%s, %s%s%s\n", options.initFrom,
@@ -69,10 +67,10 @@ static Text shownSum(int64_t crc) {
 void Log::resumed(const Resumed &resumed, const DataMark &data) {
   int64_t step = resumed.state.step;
   if (options.json) {
-    printf("{\"event\":\"resumed\",\"path\":");
-    writeJsonString(stdout, resumed.folder.chars);
-    printf(",\"step\":%" PRId64 ",\"data_tokens\":%" PRId64 "}\n", step,
-           resumed.data.tokens);
+    JsonWriter json(stdout);
+    json.object().member("event", "resumed");
+    json.member("path", +resumed.folder.chars).member("step", step);
+    json.member("data_tokens", resumed.data.tokens).finish();
   } else {
     printf("resumed  %s, step %" PRId64, resumed.folder.chars, step);
     if (options.steps >= step) // Else it is of a longer run.
@@ -114,12 +112,12 @@ void Log::resumed(const Resumed &resumed, const DataMark &data) {
 
 void Log::saving(const SavedStates &source) {
   if (options.json) {
-    printf("{\"event\":\"saving\",\"path\":");
-    writeJsonString(stdout, options.save);
-    printf(",\"interval\":%" PRId64 ",\"keep_last\":%" PRId64
-           ",\"from\":\"%s\",\"copy_bytes\":%" PRId64 "}\n",
-           options.saveInterval, options.keepLast,
-           source.isCopy() ? "copy" : "arena", source.copyBytes());
+    JsonWriter json(stdout);
+    json.object().member("event", "saving").member("path", options.save);
+    json.member("interval", options.saveInterval);
+    json.member("keep_last", options.keepLast);
+    json.member("from", source.isCopy() ? "copy" : "arena");
+    json.member("copy_bytes", source.copyBytes()).finish();
     return;
   }
   printf("save     %s, ", options.save);
@@ -139,10 +137,10 @@ void Log::saved(const SaveReport &report) {
   clearProgress();
   Path path = checkpointPath(options.save, report.step);
   if (options.json) {
-    printf("{\"event\":\"saved\",\"path\":");
-    writeJsonString(stdout, path.chars);
-    printf(",\"step\":%" PRId64 ",\"bytes\":%" PRId64 ",\"seconds\":%.6g}\n",
-           report.step, report.bytes, report.seconds);
+    JsonWriter json(stdout);
+    json.object().member("event", "saved").member("path", +path.chars);
+    json.member("step", report.step).member("bytes", report.bytes);
+    json.member("seconds", report.seconds, 6).finish();
     return;
   }
   printf("saved    %s, %s in %.1f s\n", path.chars, human(report.bytes).chars,

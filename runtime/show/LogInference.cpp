@@ -8,6 +8,7 @@
 
 #include "Log.h"
 #include "runtime/text/Json.h"
+#include "runtime/text/JsonWriter.h"
 
 #include <cinttypes>
 
@@ -15,9 +16,11 @@ using namespace reprise::runtime;
 
 void Log::note(const char *text) {
   if (options.json) {
-    printf("{\"event\":\"note\",\"note\":");
-    writeJsonString(stdout, text);
-    printf("}\n");
+    JsonWriter(stdout)
+        .object()
+        .member("event", "note")
+        .member("note", text)
+        .finish();
   } else {
     printf("note     %s\n", text);
   }
@@ -26,11 +29,12 @@ void Log::note(const char *text) {
 bool Log::validation(const ValidationReport &report, Error &error) {
   clearProgress();
   inferredSeconds += report.seconds;
-  if (options.json)
-    printf("{\"event\":\"validation\",\"step\":%" PRId64
-           ",\"loss\":%.9g,\"batches\":%" PRId64 ",\"ms\":%.6g}\n",
-           report.step, report.loss, report.batches, report.seconds * 1e3);
-  else
+  if (options.json) {
+    JsonWriter json(stdout);
+    json.object().member("event", "validation").member("step", report.step);
+    json.member("loss", report.loss, 9).member("batches", report.batches);
+    json.member("ms", report.seconds * 1e3, 6).finish();
+  } else
     printf("validation after step %" PRId64 "  loss %.5f  %" PRId64
            " batch%s  %.1f ms\n",
            report.step, report.loss, report.batches,
@@ -70,13 +74,12 @@ bool Log::sample(const SampleReport &report, Error &error) {
     printLines(report.text);
     return flush(error);
   }
-  printf("{\"event\":\"sample\",\"step\":%" PRId64 ",\"prompt\":", report.step);
-  writeJsonString(stdout, report.prompt);
-  printf(",\"text\":");
-  writeJsonString(stdout, report.text);
-  printf(",\"tokens\":[");
+  JsonWriter json(stdout);
+  json.object().member("event", "sample").member("step", report.step);
+  json.member("prompt", report.prompt).member("text", report.text);
+  json.key("tokens").array();
   for (int64_t i = 0; i < report.count; ++i)
-    printf(i ? ",%" PRId32 : "%" PRId32, report.tokens[i]);
-  printf("],\"ms\":%.6g}\n", report.seconds * 1e3);
+    json.value(report.tokens[i]);
+  json.end().member("ms", report.seconds * 1e3, 6).finish();
   return flush(error);
 }

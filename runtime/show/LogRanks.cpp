@@ -8,6 +8,7 @@
 
 #include "Log.h"
 #include "runtime/base/Text.h"
+#include "runtime/text/JsonWriter.h"
 
 #include <algorithm>
 #include <cstring>
@@ -26,6 +27,7 @@ struct Row {
 static constexpr Row kRows[] = {
     {"time in steps", "step_s", &RankReport::stepSeconds, false},
     {"waiting in them", "wait_s", &RankReport::waitSeconds, false},
+    {"waiting for stages", "wait_stages_s", &RankReport::stageSeconds, false},
     {"waiting for rank 0", "wait_alone_s", &RankReport::aloneSeconds, false},
     {"planned memory", "planned_bytes", &RankReport::plannedBytes, true},
     {"high-water mark", "high_water_bytes", &RankReport::highWaterBytes, true},
@@ -104,34 +106,54 @@ static void printCell(double value, bool isBytes, int rank) {
   printf(" %20s", cell);
 }
 
+/// Whether a row has something to say: GPUs wait for each other, and hosts for
+/// their GPU; stages only where there are some, and what GPUs of them wait only
+/// if launches are timed.
+static bool isShown(const Row &row, const List<RankReport> &reports,
+                    int32_t target) {
+  if (row.number == &RankReport::stageSeconds)
+    return std::any_of(
+        reports.begin(), reports.end(),
+        [](const RankReport &report) { return report.stageSeconds > 0; });
+  return row.number != &RankReport::waitSeconds ||
+         target != REPRISE_TARGET_CUDA;
+}
+
+static constexpr const char *kPlaces[] = {"least", "median", "most"};
+static constexpr const char *kRankKeys[] = {"least_rank", "median_rank",
+                                            "most_rank"};
+
+static void printJsonRanks(const List<RankReport> &reports, int32_t target,
+                           List<int> &order) {
+  JsonWriter json(stdout);
+  json.object().member("event", "ranks").member("ranks", reports.size());
+  for (const Row &row : kRows) {
+    if (!isShown(row, reports, target))
+      continue;
+    Spread spread = spreadOf(reports, row.number, order);
+    json.key(row.key).object();
+    for (int i = 0; i < 3; ++i)
+      json.member(kPlaces[i], spread.values[i], 9)
+          .member(kRankKeys[i], spread.ranks[i]);
+    json.end();
+  }
+  json.finish();
+}
+
 void Log::ranks(const List<RankReport> &reports) const {
-  static constexpr const char *kPlaces[] = {"least", "median", "most"};
   List<int> order;
   if (!order.resize(reports.size()))
     return;
   if (options.json)
-    printf("{\"event\":\"ranks\",\"ranks\":%zu", reports.size());
-  else
-    printf("%-24s %20s %20s %20s\n", "ranks", kPlaces[0], kPlaces[1],
-           kPlaces[2]);
+    return printJsonRanks(reports, model.target, order);
+  printf("%-24s %20s %20s %20s\n", "ranks", kPlaces[0], kPlaces[1], kPlaces[2]);
   for (const Row &row : kRows) {
-    // GPUs wait for each other, and hosts for their GPU.
-    if (row.number == &RankReport::waitSeconds &&
-        model.target == REPRISE_TARGET_CUDA)
+    if (!isShown(row, reports, model.target))
       continue;
     Spread spread = spreadOf(reports, row.number, order);
-    if (options.json)
-      printf(",\"%s\":{", row.key);
-    else
-      printf("  %-22s", row.name);
+    printf("  %-22s", row.name);
     for (int i = 0; i < 3; ++i)
-      if (options.json)
-        printf("%s\"%s\":%.9g,\"%s_rank\":%d", i ? "," : "", kPlaces[i],
-               spread.values[i], kPlaces[i], spread.ranks[i]);
-      else
-        printCell(spread.values[i], row.isBytes, spread.ranks[i]);
-    printf(options.json ? "}" : "\n");
+      printCell(spread.values[i], row.isBytes, spread.ranks[i]);
+    printf("\n");
   }
-  if (options.json)
-    printf("}\n");
 }

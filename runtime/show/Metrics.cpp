@@ -14,7 +14,8 @@
 
 using namespace reprise::runtime;
 
-bool Metrics::open(const Options &options, int64_t stepsDone, Error &error) {
+bool Metrics::open(const ShowOptions &options, int64_t stepsDone,
+                   Error &error) {
   return (!options.tensorboard ||
           (events.open(options.tensorboard, error) &&
            events.beginSession(stepsDone + 1, error))) &&

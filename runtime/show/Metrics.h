@@ -10,8 +10,8 @@
 #define REPRISE_RUNTIME_SHOW_METRICS_H
 
 #include "EventFile.h"
+#include "ShowOptions.h"
 #include "StepTable.h"
-#include "runtime/trainer/Options.h"
 
 namespace reprise::runtime {
 
@@ -22,7 +22,7 @@ public:
 
   /// Opens what the options name, for a run that begins behind `stepsDone`
   /// steps. What files have of later steps does not count any more.
-  bool open(const Options &options, int64_t stepsDone, Error &error);
+  bool open(const ShowOptions &options, int64_t stepsDone, Error &error);
 
   bool step(const StepReport &report, Error &error);
 

@@ -18,6 +18,7 @@ namespace reprise::runtime {
 struct RankReport {
   double stepSeconds = 0;
   double waitSeconds = 0;  ///< Of these, in exchanges.
+  double stageSeconds = 0; ///< Of these, for parcels of other stages.
   double aloneSeconds = 0; ///< For what rank 0 does alone.
   double processBytes = 0; ///< The most that its process had.
   double sentBytes = 0;    ///< By a GPU; then by its host, too.

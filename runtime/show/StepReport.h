@@ -9,19 +9,13 @@
 #ifndef REPRISE_RUNTIME_SHOW_STEPREPORT_H
 #define REPRISE_RUNTIME_SHOW_STEPREPORT_H
 
+#include "runtime/device/DeviceReports.h"
+
 #include <cstdint>
 
 namespace reprise::runtime {
 
 class Measures;
-
-/// Seconds of a step on a GPU, by its own clock.
-struct DeviceTimes {
-  double span;     ///< From its begin to its end, gaps between launches, too.
-  double interval; ///< From the begin of the step before to its own; 0 for the
-                   ///< first.
-  double host;     ///< That the host takes to begin it, by the host's clock.
-};
 
 /// One step; `step` counts from 0 here and from 1 in what is shown.
 struct StepReport {
@@ -38,9 +32,9 @@ struct StepReport {
   /// Shares of the machine's peak: that of the model's FLOPs, and that of all,
   /// the replayed among them. NaN if the peak is unknown.
   double mfu, hfu;
-  /// On a GPU; all 0 elsewhere, and where the host looks between norm and
+  /// All 0 where the host waits for the device, or looks between norm and
   /// update.
-  DeviceTimes gpu;
+  DeviceTimes device;
   /// What else the step shows; null: nothing.
   const Measures *measures;
 };

@@ -513,29 +513,3 @@ int reprise::runtime::utf8Length(const char *chars, size_t size) {
       return 0;
   return int(length);
 }
-
-void reprise::runtime::writeJsonString(FILE *file, std::string_view text) {
-  putc('"', file);
-  while (!text.empty()) {
-    int length = utf8Length(text.data(), text.size());
-    char c = text.front();
-    if (length == 0)
-      fprintf(file, "\\ufffd");
-    else if (c == '"' || c == '\\')
-      fprintf(file, "\\%c", c);
-    else if (length == 1 && static_cast<unsigned char>(c) < 0x20)
-      fprintf(file, "\\u%04x", unsigned(c));
-    else
-      fwrite(text.data(), 1, size_t(length), file);
-    text.remove_prefix(length ? size_t(length) : 1);
-  }
-  putc('"', file);
-}
-
-void reprise::runtime::writeNestedJson(FILE *file, const char *text) {
-  for (; *text && strcmp(text, "\n") != 0; ++text) {
-    putc(*text, file);
-    if (*text == '\n')
-      fputs("  ", file);
-  }
-}

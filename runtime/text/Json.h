@@ -148,14 +148,6 @@ private:
 /// bytes can be read; 0 if none does.
 int utf8Length(const char *text, size_t size);
 
-/// Writes a string in quotes. Bytes that are not UTF-8 become U+FFFD: the names
-/// of files are any bytes, but JSON is UTF-8.
-void writeJsonString(FILE *file, std::string_view text);
-
-/// Writes a text of JSON as a value within another one: its lines two columns
-/// further in.
-void writeNestedJson(FILE *file, const char *text);
-
 } // namespace reprise::runtime
 
 #endif // REPRISE_RUNTIME_TEXT_JSON_H

@@ -124,12 +124,20 @@ bool Inference::run(int64_t stepsDone, bool isLast, MemoryCheck *check,
          sample(stepsDone, check, log, error);
 }
 
-/// Whether what is going on is given up, by all that compute it alike.
+/// Gives a value of the first of `group` to all of it.
+bool Inference::share(const Group &group, void *value, size_t size,
+                      Error &error) {
+  return group.size == 1 ||
+         broadcast(ranks, group, "inference", value, size, error);
+}
+
+/// Whether what is going on is given up, by all that compute it together.
 bool Inference::findStop(bool &stops, Error &error) {
   stops = interrupted;
-  const Group group = modelGroupOf(model, ranks.rank());
-  return group.size == 1 ||
-         broadcast(ranks, group, "inference", &stops, sizeof(stops), error);
+  const int rank = ranks.rank();
+  return share(stagesFrom(model, rank, /*isLast=*/false), &stops, sizeof(stops),
+               error) &&
+         share(modelGroupOf(model, rank), &stops, sizeof(stops), error);
 }
 
 bool Inference::validate(int64_t stepsDone, MemoryCheck *check, Log &log,
@@ -150,12 +158,50 @@ bool Inference::validate(int64_t stepsDone, MemoryCheck *check, Log &log,
       return false;
     if (!executor.runEvaluate(error))
       return false;
-    sum += double(*arena.at<float>(model.evalLoss));
+    if (hasOutput(model))
+      sum += double(*arena.at<float>(model.evalLoss));
   }
+  if (!share(stagesFrom(model, ranks.rank(), /*isLast=*/true), &sum,
+             sizeof(sum), error))
+    return false;
   ValidationReport report = {stepsDone, sum / double(numBatches), numBatches,
                              now() - start};
   return log.validation(report, error) &&
          metrics.validation(stepsDone, float(report.loss), error);
+}
+
+/// The last tokens, where the stage has the text; what comes behind them is not
+/// looked at.
+void Inference::writeText() {
+  const int64_t length = std::min(int64_t(tokens.size()), model.seqLength);
+  for (const RepriseBuffer &buffer :
+       {model.sampleTokens, model.position, model.logits})
+    arena.touch(buffer);
+  if (model.sampleTokens.bytes > 0) {
+    int32_t *ids = arena.at<int32_t>(model.sampleTokens);
+    memcpy(ids, tokens.end() - length, size_t(length) * sizeof(int32_t));
+    std::fill(ids + length, ids + model.seqLength, 0);
+  }
+  if (model.position.bytes > 0)
+    *arena.at<int32_t>(model.position) = int32_t(length) - 1;
+}
+
+/// Draws token `i` of a text from the logits that are there.
+bool Inference::drawToken(int64_t stepsDone, int64_t i, int32_t &token,
+                          Error &error) {
+  const float *logits = arena.at<float>(model.logits);
+  for (int64_t v = 0; v < model.vocabSize; ++v)
+    if (!std::isfinite(logits[v])) {
+      isBroken = true;
+      return error.set("after step %" PRId64 " the model gives token %" PRId64
+                       " the logit %g, so it cannot write",
+                       stepsDone, v, double(logits[v]));
+    }
+  const Sampling how = {options.temperature, options.topK};
+  const uint32_t random = reprisePhilox(options.seed, uint32_t(stepsDone),
+                                        kSampleStream, 0, uint64_t(i));
+  token = pickToken(logits, model.vocabSize, how, random, order.begin());
+  return true;
 }
 
 bool Inference::sample(int64_t stepsDone, MemoryCheck *check, Log &log,
@@ -163,7 +209,6 @@ bool Inference::sample(int64_t stepsDone, MemoryCheck *check, Log &log,
   double start = now();
   tokens.resize(size_t(promptLength));
   text.clear();
-  Sampling how = {options.temperature, options.topK};
   for (int64_t i = 0; i < options.sample; ++i) {
     bool stops = false;
     if (!findStop(stops, error))
@@ -172,29 +217,13 @@ bool Inference::sample(int64_t stepsDone, MemoryCheck *check, Log &log,
       return true;
     if (check)
       check->fillGaps();
-    // The last tokens; what comes behind them is not looked at.
-    int64_t length = std::min(int64_t(tokens.size()), model.seqLength);
-    for (const RepriseBuffer &buffer :
-         {model.sampleTokens, model.position, model.logits})
-      arena.touch(buffer);
-    int32_t *ids = arena.at<int32_t>(model.sampleTokens);
-    memcpy(ids, tokens.end() - length, size_t(length) * sizeof(int32_t));
-    std::fill(ids + length, ids + model.seqLength, 0);
-    *arena.at<int32_t>(model.position) = int32_t(length) - 1;
-    if (!executor.runSample(error))
+    writeText();
+    int32_t token = 0;
+    if (!executor.runSample(error) ||
+        (hasOutput(model) && !drawToken(stepsDone, i, token, error)) ||
+        !share(stagesFrom(model, ranks.rank(), /*isLast=*/true), &token,
+               sizeof(token), error))
       return false;
-    const float *logits = arena.at<float>(model.logits);
-    for (int64_t v = 0; v < model.vocabSize; ++v)
-      if (!std::isfinite(logits[v])) {
-        isBroken = true;
-        return error.set("after step %" PRId64 " the model gives token %" PRId64
-                         " the logit %g, so it cannot write",
-                         stepsDone, v, double(logits[v]));
-      }
-    uint32_t random = reprisePhilox(options.seed, uint32_t(stepsDone),
-                                    kSampleStream, 0, uint64_t(i));
-    int32_t token =
-        pickToken(logits, model.vocabSize, how, random, order.begin());
     if (!tokens.push(token) || !vocabulary->decode(token, text))
       return error.set("no memory left to write %" PRId64 " tokens",
                        options.sample);

@@ -40,7 +40,7 @@ int32_t pickToken(const float *logits, int64_t count, const Sampling &how,
 class Inference {
 public:
   /// As soon as `interrupted` is not 0, what is going on is given up: that of
-  /// the first of the ranks that share a model decides for them.
+  /// the first of the ranks that have parts of a model decides for them.
   Inference(const RepriseModel &model, const Options &options, Arena &arena,
             Executor &executor, Transport &ranks,
             const volatile sig_atomic_t &interrupted)
@@ -68,6 +68,9 @@ private:
   bool validate(int64_t stepsDone, MemoryCheck *check, Log &log,
                 Metrics &metrics, Error &error);
   bool sample(int64_t stepsDone, MemoryCheck *check, Log &log, Error &error);
+  void writeText();
+  bool drawToken(int64_t stepsDone, int64_t i, int32_t &token, Error &error);
+  bool share(const Group &group, void *value, size_t size, Error &error);
   bool findStop(bool &stops, Error &error);
   bool isDue(int64_t stepsDone, int64_t interval) const;
 

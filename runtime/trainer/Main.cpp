@@ -27,6 +27,7 @@
 #include "runtime/show/Describe.h"
 #include "runtime/show/Log.h"
 #include "runtime/show/Measures.h"
+#include "runtime/show/Timeline.h"
 #include "runtime/transport/Agreement.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Embedded.h"
@@ -61,19 +62,17 @@ class Trainer {
 public:
   Trainer(Placement &placement, const Options &options, Transport &ranks)
       : model(*placement.model), options(options), placement(placement),
-        ranks(ranks), gpu(model, placement.device, arena, ranks),
-        executor(model, arena, pool, ranks,
-                 placement.device.isOpen() ? &gpu : nullptr),
-        log(model, options, ranks.engine()), metrics(model), measures(model),
-        dump(model), costs(model), tensors(model, ranks.rank()),
+        ranks(ranks), device(slot.make(placement, options, arena, pool, ranks)),
+        executor(model, arena, device), log(model, options, ranks.engine()),
+        metrics(model), measures(model), dump(model), costs(model),
+        timeline(model), tensors(model, ranks.rank()),
         saves(model, options, tensors, arena, pool, ranks, log),
         inference(model, options, arena, executor, ranks,
                   Interrupts::stopFlag()) {
-    executor.setWatch({[](void *trainer, int64_t microBatches) {
-                         static_cast<Trainer *>(trainer)->showLife(
-                             microBatches);
-                       },
-                       this});
+    device.setWatch({[](void *trainer, int64_t microBatches) {
+                       static_cast<Trainer *>(trainer)->showLife(microBatches);
+                     },
+                     this});
   }
 
   /// What the program ends with.
@@ -82,7 +81,7 @@ public:
 private:
   bool prepare(Error &error);
   bool openData(Error &error);
-  void findPeak(char *gpuName, size_t size);
+  void findPeak();
   bool loadStates(Error &error);
   bool runStep(Error &error);
   bool compute(StepReport &report, Error &error);
@@ -119,7 +118,8 @@ private:
   TrainingData data;
   BatchReader reader;
   Arena arena;
-  CudaExecutor gpu;
+  DeviceSlot slot;
+  Device &device;
   Executor executor;
   Log log;
   Metrics metrics;
@@ -127,6 +127,7 @@ private:
   Peak peak;
   Dump dump;
   Costs costs;
+  Timeline timeline;
   MemoryCheck check;
   ModelTensors tensors;
   struct {
@@ -139,6 +140,9 @@ private:
   /// Whether the states are those that `state.step` steps have left, and none
   /// of them broken.
   bool isWhole = true;
+  /// Whether other ranks have done the step, and wait to hear whether their
+  /// parts are saved.
+  bool othersHelp = false;
   double stepBegin = 0; ///< Of the step that runs.
   RankReport own;
   Inference inference;
@@ -185,14 +189,13 @@ bool Trainer::prepare(Error &error) {
   if (options.data.size() == 0)
     began.data.isText = wasTrainedOnBytes(options);
   if (!inference.open(format, began.data.isText, pool, error) ||
-      !executor.allocate(error) ||
-      !executor.prepare({cpuLevel(), options.portableBits},
-                        options.profile || options.costs, error,
-                        {!options.noCudaGraph, options.cudaSync, options.tf32,
-                         options.autotune, options.nvtx}))
+      !device.allocate(error) ||
+      !executor.prepare(options.profile || options.costs || options.trace,
+                        ranks.rank(), error))
     return false;
   if ((options.dump && isFirst() && !dump.start(options.dump, error)) ||
-      (options.costs && !costs.start(options.costs, error)))
+      (options.costs && !costs.start(options.costs, error)) ||
+      (options.trace && isFirst() && !timeline.start(options.trace, error)))
     return false;
   if (options.checkMemory && !check.start(model, arena, error))
     return false;
@@ -202,9 +205,10 @@ bool Trainer::prepare(Error &error) {
                           error)) ||
       !measures.start(error) || !metrics.open(options, state.step, error))
     return false;
+  findPeak();
   char machine[256] = "";
-  findPeak(machine, sizeof(machine));
-  if (!log.plan(data, executor.microKernel(), peak.flops(), machine, error))
+  device.describe(machine, sizeof(machine));
+  if (!log.plan(data, device.facts().microKernel, peak.flops(), machine, error))
     return false;
   if (options.initFrom)
     log.weights(began.weights, began.data, data.stream().isText());
@@ -217,26 +221,19 @@ bool Trainer::prepare(Error &error) {
   return Log::flush(error);
 }
 
-/// Finds what utilization is measured against, and the name of a GPU.
-void Trainer::findPeak(char *gpuName, size_t size) {
-  bool isOnGPU = placement.device.isOpen();
-  if (isOnGPU)
-    gpu.describe(gpuName, size);
-  const RepriseMicroKernel *kernel = executor.microKernel();
+/// Finds what utilization is measured against.
+void Trainer::findPeak() {
+  const DeviceFacts facts = device.facts();
   if (options.peakFlops > 0) {
     peak.state(options.peakFlops);
-  } else if (isOnGPU) {
-    peak.state(dataSheetFlops(placement.device.major(),
-                              placement.device.minor(), executor.hasBF16(),
-                              options.tf32));
-  } else if (kernel) {
+  } else if (const RepriseMicroKernel *kernel = facts.microKernel) {
     Error name;
-    name.set("%s, %s tiles of %d x %d, %s",
-             describeProcessor(options.threads).chars, Log::isaName(kernel),
-             kernel->rows, kernel->cols,
-             kernel->typeAB == REPRISE_BF16 ? "bf16" : "f32");
+    name.set("%s, %s tiles of %d x %d, %s", facts.name, Log::isaName(kernel),
+             kernel->rows, kernel->cols, repriseElementName(kernel->typeAB));
     peak.measure(*kernel, pool, name.text, options.save);
     peak.keep();
+  } else {
+    peak.state(facts.dataSheetFlops);
   }
 }
 
@@ -270,9 +267,10 @@ bool Trainer::loadStates(Error &error) {
 
 /// Writes the inputs of the micro-batches from `first` on that run at a time.
 bool Trainer::writeInputs(int64_t step, int64_t first, Error &error) {
-  if (!executor.beginInputs(error))
+  DeviceInputs &inputs = device.nextInputs();
+  if (!inputs.begin(error))
     return false;
-  for (int64_t i = 0; i < executor.numAtOnce(); ++i) {
+  for (int64_t i = 0; i < inputs.count(); ++i) {
     MicroBatch batch = executor.inputs(i);
     if (!reader.take(step, first + i, batch.tokens, batch.targets, error))
       return false;
@@ -283,7 +281,7 @@ bool Trainer::writeInputs(int64_t step, int64_t first, Error &error) {
     if (isDumped(step) && isFirst())
       dump.keepInputs(first + i, batch);
   }
-  return executor.sendInputs(error);
+  return inputs.send(error);
 }
 
 /// Writes them unless that was done ahead.
@@ -295,15 +293,15 @@ bool Trainer::haveInputs(int64_t step, int64_t first, Error &error) {
   return ahead.good;
 }
 
-/// Ahead, if the executor takes them: those behind `first`. What goes wrong is
-/// said when it is their turn.
+/// Ahead, if the device is busy meanwhile: those behind `first`. What goes
+/// wrong is said when it is their turn.
 void Trainer::writeNextInputs(int64_t step, int64_t first) {
-  first += executor.numAtOnce();
+  first += device.nextInputs().count();
   if (first == model.microBatchesPerRank) {
     ++step;
     first = 0;
   }
-  if (!executor.takesInputsAhead() || step == options.steps)
+  if (!device.isAhead() || step == options.steps)
     return;
   ahead.step = step;
   ahead.first = first;
@@ -312,7 +310,7 @@ void Trainer::writeNextInputs(int64_t step, int64_t first) {
 
 /// Begins forward and backward of a step, and unless `isApart` its update.
 bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
-  int64_t atOnce = executor.numAtOnce();
+  int64_t atOnce = device.nextInputs().count();
   for (int begin = 0; begin < model.numEntries;) {
     Turn turn = turnFrom(model, begin, atOnce);
     int64_t first = model.program[begin].microBatch;
@@ -324,7 +322,7 @@ bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
     if (!executor.runTurn(turn, isApart, error))
       return false;
     writeNextInputs(step, first);
-    if (!isLast && !placement.device.isOpen())
+    if (!isLast && !device.isAhead())
       showLife(first + atOnce);
     begin = turn.end;
   }
@@ -362,21 +360,23 @@ bool Trainer::compute(StepReport &report, Error &error) {
   if (options.checkMemory)
     check.fillGaps();
   double waited = ranks.exchangeSeconds(Patience::Limited);
+  double waitedForStages = ranks.receiveSeconds();
   stepBegin = now();
   report.learningRate = float(learningRate(model, step));
   writeScalar(model.lr, report.learningRate);
   writeScalar(model.biasCorrection1, biasCorrection(model.beta1, step));
   writeScalar(model.biasCorrection2, biasCorrection(model.beta2, step));
-  if (!executor.beginStep(error) || !runBatches(step, isApart, error))
+  if (!device.beginStep(error) || !runBatches(step, isApart, error))
     return false;
   if (isApart ? !updateApart(report, error)
-              : !executor.endStep(error) || !takeResults(report, error))
+              : !device.endStep(error) || !takeResults(report, error))
     return false;
   report.seconds = now() - stepBegin;
   own.stepSeconds += report.seconds;
   own.waitSeconds += ranks.exchangeSeconds(Patience::Limited) - waited;
-  if (placement.device.isOpen() && !isApart)
-    report.gpu = gpu.times();
+  own.stageSeconds += ranks.receiveSeconds() - waitedForStages;
+  if (!isApart)
+    report.device = device.times();
   return true;
 }
 
@@ -410,6 +410,7 @@ bool Trainer::runStep(Error &error) {
   isWhole = true;
   ++state.step;
   tell(Activity::Looking);
+  othersHelp = true;
   return show(report, error);
 }
 
@@ -441,7 +442,7 @@ bool Trainer::takeResults(StepReport &report, Error &error) {
 /// norm stand out more than the options allow.
 bool Trainer::updateApart(StepReport &report, Error &error) {
   // With the norm, gradients are the sums over all ranks.
-  if (!executor.runNorm(error) ||
+  if (!device.runNorm(error) ||
       (isDumped(report.step) && !dump.keepStates(arena, ranks, error)) ||
       !takeResults(report, error))
     return false;
@@ -450,31 +451,37 @@ bool Trainer::updateApart(StepReport &report, Error &error) {
   };
   report.skipped = standsOut(report.lossZ, options.skipLossZ) ||
                    standsOut(report.gradNormZ, options.skipGradZ);
-  return report.skipped ? executor.clearGradients(error)
-                        : executor.runOptimizer(error);
+  return report.skipped ? device.clearGradients(error)
+                        : device.runOptimizer(error);
 }
 
 bool Trainer::finish(int64_t stepsDone, Error &error) {
-  if (!executor.finish(error))
+  if (!device.finish(error))
     return false;
   peak.keep();
   int64_t highWater = executor.highWaterBytes();
   int64_t written =
       options.checkMemory ? executor.withPadding(check.writtenBytes()) : -1;
   if (options.profile && stepsDone > 0)
-    log.profile(executor.profile(), std::max<int64_t>(stepsDone - 1, 1));
+    log.profile(device.profile().all(), std::max<int64_t>(stepsDone - 1, 1));
   if (options.costs && !writeCosts(stepsDone, error))
     return false;
+  if (options.trace && stepsDone > 0 &&
+      !timeline.write(device.profile().lastStep(), stepBegin, state.step, ranks,
+                      error))
+    return false;
+  if (model.target == REPRISE_TARGET_CUDA && device.profile().areMeasured())
+    own.stageSeconds = stageSeconds(model, device.profile().all());
   own.plannedBytes = double(executor.plannedBytes());
   own.highWaterBytes = double(highWater);
-  own.sentBytes = double(gpu.sentBytes());
+  own.sentBytes = double(device.sentBytes());
   List<RankReport> reports;
   if (ranks.size() > 1 && !gather(ranks, own, reports, error))
     return false;
   if (stepsDone > 0 || options.json) {
-    DeviceMemory onGPU;
-    bool isOnGPU = placement.device.isOpen() && gpu.measure(onGPU);
-    log.memory(arena, isOnGPU ? &onGPU : nullptr, saves.copyBytes());
+    DeviceMemory inUse;
+    bool isKnown = device.measure(inUse);
+    log.memory(arena, isKnown ? &inUse : nullptr, saves.copyBytes());
     if (!reports.empty())
       log.ranks(reports);
   }
@@ -487,16 +494,14 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
                      "got a mark of %" PRId64
                      " and bytes written up to %" PRId64,
                      planned, highWater, written);
-  return executor.disconnect(error);
+  return device.disconnect(error);
 }
 
 bool Trainer::writeCosts(int64_t stepsDone, Error &error) {
   if (!Costs::checkSteps(stepsDone, error)) // An interrupt ends a run early.
     return false;
-  MachineName machine = describeProcessor(options.threads);
-  const char *name =
-      placement.device.isOpen() ? placement.device.name() : machine.chars;
-  return costs.write(executor.profile(), stepsDone - 1, name, error);
+  return costs.write(device.profile().all(), stepsDone - 1, device.facts().name,
+                     error);
 }
 
 /// Validation and sampling, if they are due.
@@ -526,9 +531,10 @@ bool Trainer::runSteps(Error &error) {
     if (stops)
       break;
     if (state.step == first + 1) // The first one touches memory and code anew.
-      executor.forgetProfile();
+      device.profile().forget();
     if (!runStep(error))
       return false;
+    othersHelp = false;
     if (!saves.afterStep(state, Interrupts::takeSave(), error))
       return false;
     if (state.step < options.steps && !infer(/*isLast=*/false, error))
@@ -558,7 +564,7 @@ ExitStatus Trainer::run(Error &error) {
   }
   log.clearProgress();
   if (isWhole)
-    saves.rescue(state, error);
+    saves.rescue(state, othersHelp, error);
   saves.giveUp(error);
   return ExitStatus::Failed;
 }
@@ -633,7 +639,7 @@ static int trainAsRank(Transport &ranks, void *context) {
   Error error;
   takeProcessors(program.launch, ranks.rank(), ranks.size(), options.threads);
   ExitStatus status = ExitStatus::Failed;
-  bool infers = dataShardOf(*program.models[0], ranks.rank()).part == 0;
+  bool infers = isWithFirst(*program.models[0], ranks.rank());
   if (agree(ranks, program.mark, error) &&
       (ranks.rank() == 0 || becomeQuiet(options, infers, error)))
     status = train(program, options, ranks, error);
@@ -649,8 +655,12 @@ static int trainInRanks(Program &program, Error &error) {
   const RepriseModel &model = *program.models[0];
   RankSettings settings;
   settings.numRanks = int(countRanks(model));
-  List<Lane> lanes;
-  if (!findLanes(program.models, program.numModels, lanes, error))
+  // Engines keep room for the CPU's alone; GPUs keep their own.
+  List<Lane> lanes, betweenGpus;
+  if (!findLanes(program.models, program.numModels, REPRISE_TARGET_CPU, lanes,
+                 error) ||
+      !findLanes(program.models, program.numModels, REPRISE_TARGET_CUDA,
+                 betweenGpus, error))
     return int(ExitStatus::Failed);
   settings.lanes = lanes.begin();
   settings.numLanes = int(lanes.size());

@@ -196,6 +196,11 @@ static constexpr OptionInfo kOptions[] = {
      "FILE",
      {Kind::Output, &Options::costs},
      "write how long each launch takes, for reprisec --cost-table"},
+    {"trace",
+     "FILE",
+     {Kind::Output, &Options::trace},
+     "write when each launch of the last step ran, in all ranks, for a "
+     "timeline"},
     {"check-memory", "", &Options::checkMemory,
      "fill unused memory with NaN before each step and prove the plan"},
     {"dump",
@@ -405,20 +410,6 @@ static bool checkRanks(const Options &options, const RepriseModel &model,
                    ranks, mesh, options.ranks);
 }
 
-/// Stages go forward alone for none of the schedules that these run.
-static bool checkStages(const Options &options, const RepriseModel &model,
-                        Error &error) {
-  const char *refused = options.valData.size() ? "--val-data"
-                        : options.sample       ? "--sample"
-                                               : nullptr;
-  const int64_t stages = countStages(model);
-  return !refused || stages == 1 ||
-         error.set("%s needs a program whose ranks have whole models, but this "
-                   "one has %" PRId64 " stages: save, and go on or sample with "
-                   "a program of one stage",
-                   refused, stages);
-}
-
 /// Refuses a word that is no option. `before` is the option that it stands
 /// behind, with `value`; null if there is none.
 static bool refuseWord(const char *word, const OptionInfo *before,
@@ -500,8 +491,7 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
     return error.set("--data FILE is missing: what to train on");
   options.autoFolder = options.save;
   return checkTogether(options, given, error) &&
-         checkRanks(options, model, error) &&
-         checkStages(options, model, error);
+         checkRanks(options, model, error);
 }
 
 /// Prints the words of `text` from column `indent` on, where the line is, in 80

@@ -8,6 +8,7 @@
 
 #include "Outputs.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/checkpoint/Checkpoint.h"
 
 #include <cerrno>
@@ -37,11 +38,6 @@ struct Output {
   }
 };
 } // namespace
-
-static bool endsIn(const char *text, const char *ending) {
-  size_t length = strlen(text), end = strlen(ending);
-  return length >= end && !strcmp(text + length - end, ending);
-}
 
 /// The same with the other file of a Megatron data set.
 static bool differsFromData(const Output &output, const char *option,
@@ -132,6 +128,7 @@ bool reprise::runtime::checkOutputs(const Options &options, Error &error) {
   const Output given[] = {{"--csv", options.csv, {}},
                           {"--dump", options.dump, {}},
                           {"--costs", options.costs, {}},
+                          {"--trace", options.trace, {}},
                           {"--tensorboard", options.tensorboard, {}}};
   for (Output output : given) {
     if (!output.path)

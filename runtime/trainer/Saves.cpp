@@ -90,13 +90,17 @@ bool Saves::begin(const RunState &state, Error &error) {
   return false;
 }
 
-/// Says that the run goes on without it.
+/// Says that the run goes on without it, or at its end, that it is tried again.
 void Saves::showFailure(const Error &failure, int64_t step) {
+  Error note;
+  if (step >= options.steps) {
+    note.set("%s; it is tried once more", failure.text);
+    return log.note(note.text);
+  }
   int64_t next = options.steps;
   if (options.saveInterval)
     next = std::min(next,
                     (step / options.saveInterval + 1) * options.saveInterval);
-  Error note;
   note.set("%s; training goes on, and step %" PRId64 " is saved next",
            failure.text, next);
   log.note(note.text);
@@ -134,8 +138,8 @@ bool Saves::atEnd(const RunState &state, Error &error) {
     return true;
   Error failure;
   writer.wait();
-  if (!showWritten(failure)) // It is tried once more.
-    showFailure(failure, state.step - 1);
+  if (!showWritten(failure))
+    showFailure(failure, options.steps);
   if (!begin(state, error))
     return false;
   writer.wait();
@@ -143,16 +147,16 @@ bool Saves::atEnd(const RunState &state, Error &error) {
   return !isLost;
 }
 
-void Saves::rescue(const RunState &state, Error &error) {
+void Saves::rescue(const RunState &state, bool othersHelp, Error &error) {
   // Other ranks may have ended, or go on with the step.
-  if (!options.save || isLost || tensors.haveParts())
+  if (!options.save || isLost || (tensors.haveParts() && !othersHelp))
     return;
-  Error failure;
+  Error failure, earlier;
   writer.wait();
-  showWritten(failure);
-  begin(state, failure);
+  showWritten(earlier);
+  const bool isBegun = begin(state, failure);
   writer.wait();
-  if (showWritten(failure))
+  if (showWritten(isBegun ? failure : earlier) && isBegun)
     return;
   size_t length = strlen(error.text);
   snprintf(error.text + length, sizeof(error.text) - length, ". %s",

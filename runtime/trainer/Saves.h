@@ -41,8 +41,9 @@ public:
   bool afterStep(const RunState &state, bool isAsked, Error &error);
   /// Saves the last step and waits. False if that could not be written.
   bool atEnd(const RunState &state, Error &error);
-  /// After `error`, which has left the states those of `state`: saves them.
-  void rescue(const RunState &state, Error &error);
+  /// After `error`, which has left the states those of `state`: saves them. If
+  /// other ranks have parts, only where `othersHelp`, as behind a step.
+  void rescue(const RunState &state, bool othersHelp, Error &error);
   /// Waits for what is being written, and lets `error` say which is the last.
   void giveUp(Error &error);
 

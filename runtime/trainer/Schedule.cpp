@@ -18,10 +18,10 @@ double reprise::runtime::learningRate(const RepriseModel &model, int64_t step) {
     return highest * double(step + 1) / double(model.warmupIters);
   if (model.lrDecayStyle == REPRISE_LR_CONSTANT)
     return highest;
-  if (step >= model.trainIters)
+  if (step >= model.decayIters)
     return lowest;
   double passed = double(step - model.warmupIters) /
-                  double(model.trainIters - model.warmupIters);
+                  double(model.decayIters - model.warmupIters);
   double left = model.lrDecayStyle == REPRISE_LR_COSINE
                     ? 0.5 * (std::cos(M_PI * passed) + 1.0)
                     : 1.0 - passed;

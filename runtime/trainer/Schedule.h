@@ -14,7 +14,7 @@
 namespace reprise::runtime {
 
 /// The learning rate of a step, counted from 0. With w = warmupIters and
-/// n = trainIters, it rises as lr * (step + 1) / w while step < w; then it
+/// n = decayIters, it rises as lr * (step + 1) / w while step < w; then it
 /// falls from lr at step w to minLearningRate at step n, along a line or half a
 /// cosine, and stays there; or it stays lr (constant).
 ///

@@ -11,13 +11,17 @@
 
 #include "Transport.h"
 
+#include "reprise/ABI/ElementFormat.h"
+
 namespace reprise::runtime {
 
 /// What is summed: in f32, and a sum of bf16 is rounded once.
-enum class Number { F32, BF16 };
+enum class Number { F32 = REPRISE_F32, BF16 = REPRISE_BF16 };
 
 /// The bytes of one.
-inline int64_t sizeOf(Number number) { return number == Number::F32 ? 4 : 2; }
+inline int64_t sizeOf(Number number) {
+  return repriseElementBytes(int32_t(number));
+}
 
 /// `out[i]` becomes the sum over `parts` of `parts[p][i]`, each addition
 /// rounded to f32, by the binary tree that splits `numParts` at the largest
@@ -42,6 +46,11 @@ public:
   virtual bool exchange(const char *what, const Parcel *sends, int numSends,
                         const Parcel *receives, int numReceives,
                         Error &error) = 0;
+  /// As `Transport::send` and `Transport::receive`.
+  virtual bool send(const char *what, const LaneParcel &parcel,
+                    Error &error) = 0;
+  virtual bool receive(const char *what, const LaneParcel &parcel,
+                       Error &error) = 0;
   /// As `sumTree`.
   virtual bool sum(Number number, void *out, const void *const *parts,
                    int numParts, int64_t count, Error &error) = 0;
@@ -62,6 +71,13 @@ public:
   int rank() const override { return transport.rank(); }
   bool exchange(const char *what, const Parcel *sends, int numSends,
                 const Parcel *receives, int numReceives, Error &error) override;
+  bool send(const char *what, const LaneParcel &parcel, Error &error) override {
+    return transport.send(what, parcel, error);
+  }
+  bool receive(const char *what, const LaneParcel &parcel,
+               Error &error) override {
+    return transport.receive(what, parcel, error);
+  }
   bool sum(Number number, void *out, const void *const *parts, int numParts,
            int64_t count, Error &error) override;
   bool copy(void *to, const void *from, size_t size, Error &error) override;

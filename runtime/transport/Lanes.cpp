@@ -10,6 +10,8 @@
 
 #include "Mesh.h"
 
+#include "reprise/ABI/Lanes.h"
+
 #include <algorithm>
 #include <cinttypes>
 
@@ -20,12 +22,7 @@ static constexpr int64_t kMostElements = int64_t(1) << 40;
 static constexpr int64_t kMostPlaces = 1 << 20;
 
 int64_t reprise::runtime::parcelBytes(const RepriseCollective &row) {
-  return row.blockElements * (row.elementType == REPRISE_BF16 ? 2 : 4);
-}
-
-static bool isTransfer(const RepriseCollective &row) {
-  return row.operation == REPRISE_COLLECTIVE_SEND ||
-         row.operation == REPRISE_COLLECTIVE_RECEIVE;
+  return row.blockElements * repriseElementBytes(row.elementType);
 }
 
 bool reprise::runtime::checkLane(const RepriseModel &model,
@@ -34,8 +31,7 @@ bool reprise::runtime::checkLane(const RepriseModel &model,
   const bool hasAxis = row.axis >= 0 && row.axis < model.numAxes;
   const int64_t size = hasAxis ? model.axes[row.axis].size : 0;
   if (row.peer >= 0 && row.peer < size &&
-      (row.lane == REPRISE_LANE_ACTIVATIONS ||
-       row.lane == REPRISE_LANE_GRADIENTS) &&
+      row.lane >= REPRISE_LANE_ACTIVATIONS && row.lane <= REPRISE_LANE_TEXTS &&
       row.blocks >= 1 && row.blocks <= kMostPlaces && row.blockElements >= 1 &&
       row.blockElements <= kMostElements)
     return true;
@@ -88,13 +84,13 @@ bool LaneFinder::add(const RepriseModel &model, int rank,
 }
 
 bool reprise::runtime::findLanes(const RepriseModel *const *models,
-                                 int numModels, List<Lane> &lanes,
+                                 int numModels, int target, List<Lane> &lanes,
                                  Error &error) {
   LaneFinder finder(lanes, error);
   for (int i = 0; i < numModels; ++i) {
     const RepriseModel &model = *models[i];
-    // Ranks run on the CPU. Tables without rows are refused later.
-    if (model.target != REPRISE_TARGET_CPU || !model.collectives)
+    // Tables without rows are refused later.
+    if (model.target != target || !model.collectives)
       continue;
     for (int j = 0; j < model.numCollectives; ++j)
       for (int rank = 0, end = int(countRanks(model));

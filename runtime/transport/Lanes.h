@@ -23,10 +23,16 @@ int64_t parcelBytes(const RepriseCollective &row);
 bool checkLane(const RepriseModel &model, const RepriseCollective &row,
                const char *name, Error &error);
 
-/// Finds the lanes between all ranks that run the models, each the one of its
-/// stage: those that one sends and another receives on, with parcels of the
-/// same size in as many places.
-bool findLanes(const RepriseModel *const *models, int numModels,
+/// Whether `row` is a send or a receive.
+inline bool isTransfer(const RepriseCollective &row) {
+  return row.operation == REPRISE_COLLECTIVE_SEND ||
+         row.operation == REPRISE_COLLECTIVE_RECEIVE;
+}
+
+/// Finds the lanes between all ranks that run the models for `target`, each the
+/// one of its stage: those that one sends and another receives on, with parcels
+/// of the same size in as many places.
+bool findLanes(const RepriseModel *const *models, int numModels, int target,
                List<Lane> &lanes, Error &error);
 
 } // namespace reprise::runtime

@@ -99,7 +99,28 @@ Group reprise::runtime::groupOf(const RepriseModel &model, int rank, int axis) {
           int(model.axes[axis].size)};
 }
 
+bool reprise::runtime::hasOutput(const RepriseModel &model) {
+  return model.stage + 1 == countStages(model);
+}
+
+Group reprise::runtime::stagesFrom(const RepriseModel &model, int rank,
+                                   bool isLast) {
+  const int axis = findAxis(model, kStageAxis);
+  if (axis < 0)
+    return {rank, 1, 1};
+  const Group group = groupOf(model, rank, axis);
+  return isLast ? Group{group.rankOf(group.size - 1), -group.stride, group.size}
+                : group;
+}
+
 Group reprise::runtime::modelGroupOf(const RepriseModel &model, int rank) {
-  const int axis = findAxis(model, "tp");
+  const int shared = findAxis(model, "tp");
+  const int axis = shared < 0 ? findAxis(model, "ep") : shared;
   return axis < 0 ? Group{rank, 1, 1} : groupOf(model, rank, axis);
+}
+
+bool reprise::runtime::isWithFirst(const RepriseModel &model, int rank) {
+  const int axis = findAxis(model, "ep");
+  const int64_t ranks = axis < 0 ? 1 : model.axes[axis].size;
+  return dataShardOf(model, rank).part < ranks;
 }

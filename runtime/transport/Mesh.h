@@ -10,7 +10,7 @@
 #define REPRISE_RUNTIME_TRANSPORT_MESH_H
 
 #include "Collectives.h"
-#include "runtime/data/Data.h"
+#include "runtime/base/Shard.h"
 
 #include "reprise/ABI/Model.h"
 
@@ -48,8 +48,21 @@ inline constexpr char kStageAxis[] = "pp";
 int64_t countStages(const RepriseModel &model);
 int64_t stageOf(const RepriseModel &model, int rank);
 
-/// The ranks that have parts of the same parameters as `rank`.
+/// Whether the model has what comes out: it is whole, or that of the last
+/// stage.
+bool hasOutput(const RepriseModel &model);
+
+/// The ranks with the stages of one model, from the first on, or from the last
+/// one on.
+Group stagesFrom(const RepriseModel &model, int rank, bool isLast);
+
+/// The ranks that have parts of the same parameters as `rank`, along "tp" or
+/// "ep".
 Group modelGroupOf(const RepriseModel &model, int rank);
+
+/// Whether `rank` is one of those that rank 0 needs to compute something: they
+/// have parts of its parameters.
+bool isWithFirst(const RepriseModel &model, int rank);
 
 } // namespace reprise::runtime
 

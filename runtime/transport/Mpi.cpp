@@ -76,6 +76,7 @@ private:
   struct Request {
     MpiWord word;
     int peer, room; ///< Index of the room that it is sent from; -1: none.
+    int expected;   ///< Bytes that are to come, of a lane; -1: not looked at.
     bool isDone;
   };
   /// A place of a lane to another rank.
@@ -88,10 +89,13 @@ private:
   struct Kind {
     bool isSend;
     int tag, room;
+    bool isOfLane() const { return tag >= kLaneTag; }
   };
   bool begin(const Parcel &parcel, Kind kind, List<Request> &list,
              Error &error);
   bool test(List<Request> &list, bool &isDone, Error &error);
+  bool hasExpected(const Request &request, const MpiStatus &status,
+                   Error &error) const;
   bool testSends(Error &error);
   bool addRooms(const LaneParcel &parcel, Error &error);
   int findRoom(const LaneParcel &parcel, bool needsFree) const;
@@ -118,7 +122,8 @@ bool Mpi::begin(const Parcel &parcel, Kind kind, List<Request> &list,
   for (size_t at = 0; at < parcel.size; at += kMostBytes) {
     char *bytes = parcel.bytes + at;
     int count = int(std::min(parcel.size - at, kMostBytes));
-    if (!list.push({0, parcel.rank, kind.room, false}))
+    const int expected = kind.isOfLane() && !kind.isSend ? count : -1;
+    if (!list.push({0, parcel.rank, kind.room, expected, false}))
       return error.set("no memory left for the messages of an exchange");
     MpiWord *word = &list.back().word;
     int code = kind.isSend
@@ -143,6 +148,20 @@ bool Mpi::fail(const char *doing, int code, Error &error) const {
                    code);
 }
 
+/// Whether a message of a lane has the bytes that the receiver knows of. A
+/// longer one is an error of the library.
+bool Mpi::hasExpected(const Request &request, const MpiStatus &status,
+                      Error &error) const {
+  int count = request.expected;
+  if (count < 0 || (library.getCount(&status, library.byte, &count) == 0 &&
+                    count == request.expected))
+    return true;
+  char peer[128];
+  board.nameRank(request.peer, peer, sizeof(peer));
+  return error.set("needs a parcel of %d bytes from %s, but got %d",
+                   request.expected, peer, count);
+}
+
 /// Looks at each message once; false, without an error, if none is done that
 /// was not.
 bool Mpi::test(List<Request> &list, bool &isDone, Error &error) {
@@ -152,10 +171,13 @@ bool Mpi::test(List<Request> &list, bool &isDone, Error &error) {
     if (each.isDone)
       continue;
     int flag = 0;
-    int code = library.test(&each.word, &flag, library.ignoredStatus);
+    MpiStatus status;
+    int code = library.test(&each.word, &flag, &status);
     if (code != 0)
       return fail("move", code, error);
     each.isDone = flag;
+    if (flag && !hasExpected(each, status, error))
+      return false;
     if (flag && each.room >= 0)
       --rooms[size_t(each.room)].pending;
     hasMoved |= each.isDone;

@@ -122,6 +122,5 @@ bool MpiLibrary::open(const Launch &launch, Error &error) {
   world = kMpichWorld;
   byte = kMpichByte;
   errorsReturn = kMpichErrorsReturn;
-  ignoredStatus = reinterpret_cast<void *>(1);
   return true;
 }

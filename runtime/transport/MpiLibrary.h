@@ -23,6 +23,11 @@ namespace reprise::runtime {
 /// A handle of MPI: a communicator, a datatype, a request.
 using MpiWord = uint64_t;
 
+/// What is said of a message that is there. Libraries have 20 and 24 bytes.
+struct MpiStatus {
+  alignas(16) char bytes[64];
+};
+
 /// Name, symbol and parameters of each function.
 #define REPRISE_MPI(X)                                                         \
   X(getVersion, MPI_Get_library_version, (char *text, int *length))            \
@@ -36,7 +41,9 @@ using MpiWord = uint64_t;
   X(receive, MPI_Irecv,                                                        \
     (void *bytes, int count, MpiWord type, int from, int tag, MpiWord group,   \
      MpiWord *request))                                                        \
-  X(test, MPI_Test, (MpiWord * request, int *isDone, void *status))            \
+  X(test, MPI_Test, (MpiWord * request, int *isDone, MpiStatus *status))       \
+  X(getCount, MPI_Get_count,                                                   \
+    (const MpiStatus *status, MpiWord type, int *count))                       \
   X(finalize, MPI_Finalize, ())
 
 /// A library of this machine, found by the linker's rules. It stays open to the
@@ -49,7 +56,6 @@ struct MpiLibrary {
 
   char version[64] = ""; ///< "Open MPI 4.1.4".
   MpiWord world = 0, byte = 0, errorsReturn = 0;
-  void *ignoredStatus = nullptr;
 
   /// Opens one of a family. Says what is missing and where it was looked for.
   bool open(const Launch &launch, Error &error);

@@ -94,7 +94,9 @@ public:
   bool receive(const char *what, const LaneParcel &parcel, Error &error) {
     double begin = now();
     bool good = take(what, parcel, error);
-    itsSeconds[0] += now() - begin;
+    const double seconds = now() - begin;
+    itsSeconds[0] += seconds;
+    itsReceiveSeconds += seconds;
     return good;
   }
 
@@ -108,6 +110,8 @@ public:
     return itsSeconds[patience == Patience::Endless];
   }
   int64_t sentBytes() const { return itsBytes; }
+  /// Of the time, that in which this rank waited for parcels of lanes.
+  double receiveSeconds() const { return itsReceiveSeconds; }
 
   /// Lets the others know which step this rank computes, from 1; 0 before the
   /// first.
@@ -149,6 +153,7 @@ protected:
 private:
   int itsRank = 0, numRanks = 1;
   double itsSeconds[2] = {0, 0}; ///< With a limit, and without.
+  double itsReceiveSeconds = 0;
   int64_t itsBytes = 0;
 };
 

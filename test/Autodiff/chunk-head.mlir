@@ -121,7 +121,7 @@ func.func @lse_read(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w: te
 // -----
 
 // Left alone: a gradient of the losses that is no constant; one of the weight
-// that is not the first term of its sum, whose bits would change.
+// behind a term that is not added by itself, whose bits would change.
 
 // CHECK-LABEL: func.func @gradient_given(
 //   CHECK-NOT:   nn.linear_cross_entropy
@@ -151,6 +151,48 @@ func.func @second_term(%x: tensor<2x300x8xf32>, %targets: tensor<2x300xi32>, %w:
   %both = nn.add %de, %dw : tensor<7x8xf32>
   %gw1 = nn.accumulate %gw, %both : tensor<7x8xf32>
   return %gw1 : tensor<7x8xf32>
+}
+
+// -----
+
+// Two heads share a weight, which is the table of two lookups, too. The terms of
+// its gradient are added where they are made, in that order; the last head comes
+// first.
+
+// CHECK-LABEL: func.func @two_heads(
+//  CHECK-SAME:   %[[X:.*]]: tensor<2x300x8xf32>, %[[Y:.*]]: tensor<2x299x8xf32>, %[[T:.*]]: tensor<2x300xi32>, %[[S:.*]]: tensor<2x299xi32>, %[[W:.*]]: tensor<7x8xf32>, %[[GW:.*]]: tensor<7x8xf32>)
+//       CHECK:   nn.backward
+//  CHECK-NEXT:   %[[K:.*]], %[[H:.*]]:2 = nn.linear_cross_entropy %[[Y]], %[[W]], %[[S]] sum(%[[GW]]) by 1.700000e-04 dinput out_in rows 256
+//  CHECK-NEXT:   %[[DE1:.*]] = nn.embedding_backward %[[S]], %[[H]]#0
+//  CHECK-NEXT:   %[[GW1:.*]] = nn.accumulate %[[H]]#1, %[[DE1]]
+//  CHECK-NEXT:   %[[L:.*]], %[[G:.*]]:2 = nn.linear_cross_entropy %[[X]], %[[W]], %[[T]] sum(%[[GW1]]) by 1.600000e-03 dinput out_in rows 256
+//  CHECK-NEXT:   %[[DE:.*]] = nn.embedding_backward %[[T]], %[[G]]#0
+//  CHECK-NEXT:   %[[GW2:.*]] = nn.accumulate %[[G]]#1, %[[DE]]
+//  CHECK-NEXT:   return %[[L]], %[[K]], %[[GW2]]
+func.func @two_heads(%x: tensor<2x300x8xf32>, %y: tensor<2x299x8xf32>, %t: tensor<2x300xi32>, %s: tensor<2x299xi32>, %w: tensor<7x8xf32>, %gw: tensor<7x8xf32>)
+    -> (tensor<2x300xf32>, tensor<2x299xf32>, tensor<7x8xf32>) {
+  %logits = nn.linear %x, %w out_in : (tensor<2x300x8xf32>, tensor<7x8xf32>) -> tensor<2x300x7xf32>
+  %losses, %lse = nn.cross_entropy %logits, %t : (tensor<2x300x7xf32>, tensor<2x300xi32>) -> (tensor<2x300xf32>, tensor<2x300xf32>)
+  %logits1 = nn.linear %y, %w out_in : (tensor<2x299x8xf32>, tensor<7x8xf32>) -> tensor<2x299x7xf32>
+  %losses1, %lse1 = nn.cross_entropy %logits1, %s : (tensor<2x299x7xf32>, tensor<2x299xi32>) -> (tensor<2x299xf32>, tensor<2x299xf32>)
+  nn.backward
+  %dlosses1 = nn.constant 1.7e-04 : tensor<2x299xf32>
+  %dlogits1 = nn.cross_entropy_backward %logits1, %s, %lse1, %dlosses1
+    : (tensor<2x299x7xf32>, tensor<2x299xi32>, tensor<2x299xf32>, tensor<2x299xf32>) -> tensor<2x299x7xf32>
+  %dw1 = nn.linear_backward_weight %y, %dlogits1 out_in : (tensor<2x299x8xf32>, tensor<2x299x7xf32>) -> tensor<7x8xf32>
+  %dy = nn.linear_backward_input %dlogits1, %w out_in : (tensor<2x299x7xf32>, tensor<7x8xf32>) -> tensor<2x299x8xf32>
+  %de1 = nn.embedding_backward %s, %dy : (tensor<2x299xi32>, tensor<2x299x8xf32>) -> tensor<7x8xf32>
+  %a = nn.add %dw1, %de1 : tensor<7x8xf32>
+  %dlosses = nn.constant 1.6e-03 : tensor<2x300xf32>
+  %dlogits = nn.cross_entropy_backward %logits, %t, %lse, %dlosses
+    : (tensor<2x300x7xf32>, tensor<2x300xi32>, tensor<2x300xf32>, tensor<2x300xf32>) -> tensor<2x300x7xf32>
+  %dw = nn.linear_backward_weight %x, %dlogits out_in : (tensor<2x300x8xf32>, tensor<2x300x7xf32>) -> tensor<7x8xf32>
+  %b = nn.add %a, %dw : tensor<7x8xf32>
+  %dx = nn.linear_backward_input %dlogits, %w out_in : (tensor<2x300x7xf32>, tensor<7x8xf32>) -> tensor<2x300x8xf32>
+  %de = nn.embedding_backward %t, %dx : (tensor<2x300xi32>, tensor<2x300x8xf32>) -> tensor<7x8xf32>
+  %c = nn.add %b, %de : tensor<7x8xf32>
+  %gw1 = nn.accumulate %gw, %c : tensor<7x8xf32>
+  return %losses, %losses1, %gw1 : tensor<2x300xf32>, tensor<2x299xf32>, tensor<7x8xf32>
 }
 
 // -----

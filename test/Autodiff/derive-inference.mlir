@@ -147,3 +147,25 @@ func.func @forward(%tokens: tensor<2x4xi32> {nn.input = "tokens"},
   %loss = nn.mean %losses : (tensor<2x4xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// A term of training alone is not in the loss of validation, nor what it needs.
+
+// CHECK-LABEL: func.func @evaluate(
+//  CHECK-SAME:   %[[TARGETS:[^:]*]]: tensor<2x4xi32> {nn.input = "targets"},
+//  CHECK-SAME:   %[[X:[^:]*]]: tensor<2x4x7xf32> {nn.parameter = #nn.parameter<name = "x", init = zeros>})
+//  CHECK-NEXT:   %[[LOSSES:[^,]*]], %{{.*}} = nn.cross_entropy %[[X]], %[[TARGETS]]
+//  CHECK-NEXT:   %[[LOSS:.*]] = nn.mean %[[LOSSES]]
+//  CHECK-NEXT:   return %[[LOSS]]
+func.func @forward(%targets: tensor<2x4xi32> {nn.input = "targets"},
+                   %x: tensor<2x4x7xf32> {nn.parameter = #nn.parameter<name = "x", init = zeros>},
+                   %y: tensor<2x3x7xf32> {nn.parameter = #nn.parameter<name = "y", init = zeros>}) -> tensor<f32> {
+  %losses, %lse = nn.cross_entropy %x, %targets : (tensor<2x4x7xf32>, tensor<2x4xi32>) -> (tensor<2x4xf32>, tensor<2x4xf32>)
+  %loss = nn.mean %losses : (tensor<2x4xf32>) -> tensor<f32>
+  %further = nn.crop_positions %targets from 1 : (tensor<2x4xi32>) -> tensor<2x3xi32>
+  %more, %m = nn.cross_entropy %y, %further : (tensor<2x3x7xf32>, tensor<2x3xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  %term = nn.mean %more : (tensor<2x3xf32>) -> tensor<f32>
+  %sum = nn.training_term %loss, %term by 1.0e-01 : tensor<f32>
+  return %sum : tensor<f32>
+}

@@ -36,7 +36,7 @@ func.func @step(%lr: tensor<f32> {nn.input = "lr"}, %x: tensor<4xf32>) {
 // -----
 
 func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
-  // expected-error@below {{'nn.gelu' op needs to be a launch, a product or a collective by now}}
+  // expected-error@below {{'nn.gelu' op needs to be a launch, a GEMM or a collective by now}}
   %y = nn.gelu %w tanh : tensor<4xf32>
   return
 }
@@ -47,7 +47,7 @@ func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init
 
 func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
 func.func @step() {
-  // expected-error@below {{'rt.buffer' op needs to be a launch, a product or a collective by now}}
+  // expected-error@below {{'rt.buffer' op needs to be a launch, a GEMM or a collective by now}}
   %a = rt.buffer at <device, 0> : memref<4xf32>
   rt.launch @k(%a) to (%a) : (memref<4xf32>, memref<4xf32>) -> ()
   return
@@ -231,7 +231,7 @@ func.func private @sample()
 // -----
 
 func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = ones>}) {
-  // expected-error@below {{needs parts that a launch or a product makes for it alone, but got}}
+  // expected-error@below {{needs parts that a launch or a GEMM makes for it alone, but got}}
   %y = rt.join %w : (tensor<4xf32>) -> tensor<2x2xf32>
   return
 }
@@ -244,7 +244,7 @@ func.func private @make() -> tensor<4xf32> attributes {rt.kernel} {
 }
 func.func @step() {
   %a = rt.launch @make() : () -> tensor<4xf32>
-  // expected-error@below {{needs parts that a launch or a product makes for it alone, but got}}
+  // expected-error@below {{needs parts that a launch or a GEMM makes for it alone, but got}}
   %y = rt.join %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
   return
 }

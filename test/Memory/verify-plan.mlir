@@ -400,7 +400,7 @@ module attributes {rt.plan = #rt.plan<[<device, bytes = 64, least = 64, begin = 
 module attributes {rt.plan = #rt.plan<[<device, bytes = 0, least = 0, begin = 0, peak = 0, bound = 0, []>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step(%x: tensor<16xf32>) {
-    // expected-error@below {{needs to be a launch, a product, a collective or a transfer on rt.buffers by now}}
+    // expected-error@below {{needs to be a launch, a GEMM, a collective or a transfer on rt.buffers by now}}
     %y = rt.launch @k(%x) : (tensor<16xf32>) -> tensor<16xf32>
     return
   }
@@ -411,7 +411,7 @@ module attributes {rt.plan = #rt.plan<[<device, bytes = 0, least = 0, begin = 0,
 module attributes {rt.plan = #rt.plan<[<device, bytes = 0, least = 0, begin = 0, peak = 0, bound = 0, []>]>} {
   func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {rt.kernel}
   func.func @step(%x: memref<16xf32>) {
-    // expected-error@below {{needs to be a launch, a product, a collective or a transfer on rt.buffers by now}}
+    // expected-error@below {{needs to be a launch, a GEMM, a collective or a transfer on rt.buffers by now}}
     rt.launch @k(%x) to (%x) : (memref<16xf32>, memref<16xf32>) -> ()
     return
   }

@@ -31,7 +31,7 @@ module attributes {nn.mesh = #nn.mesh<pp = 2>, nn.chunk_layers = array<i64: 1, 1
 // CHECK-SAME:      %[[IDS0:[a-z0-9]*]]: tensor<2x4xi32> {nn.input = "tokens", nn.micro_batch = 0 : i64},
 // CHECK-SAME:      %[[IDS1:[a-z0-9]*]]: tensor<2x4xi32> {nn.input = "tokens", nn.micro_batch = 1 : i64},
 // CHECK-SAME:      {nn.input = "targets", nn.micro_batch = 0 : i64}, {{.*}}{nn.input = "targets", nn.micro_batch = 1 : i64},
-// CHECK-SAME:      %[[TABLE:[a-z0-9]*]]: tensor<7x8xf32> {nn.order = array<i64: 0, 0>, {{[^,]*}}name = "table"
+// CHECK-SAME:      %[[TABLE:[a-z0-9]*]]: tensor<7x8xf32> {nn.order = array<i64: 0, 0>, {{[^,]*}}name = "table", init = zeros>, nn.sum_stages = array<i64: 0, 1>}
 // CHECK-SAME:      %[[A:[a-z0-9]*]]: tensor<8x8xf32> {nn.order = array<i64: 1, 1>
 // CHECK-SAME:      %[[DTABLE:[a-z0-9]*]]: tensor<7x8xf32> {nn.gradient = "table"}, %[[DA:[a-z0-9]*]]: tensor<8x8xf32> {nn.gradient = "a"},
 // CHECK-SAME:      %[[LOSS:[a-z0-9]*]]: tensor<f32> {nn.input = "loss_sum"})
@@ -52,14 +52,13 @@ module attributes {nn.mesh = #nn.mesh<pp = 2>, nn.chunk_layers = array<i64: 1, 1
 // CHECK:         %[[DA1:.*]] = nn.accumulate %[[DA0]],
 // CHECK:         %[[DTABLE1:.*]] = nn.accumulate %[[DTABLE0]],
 // CHECK-NEXT:    nn.update
-// CHECK-NEXT:    %[[ALL:.*]] = nn.all_reduce %[[DTABLE1]] over "pp" members [0, 1]
-// CHECK-NEXT:    return %[[LOSS]], %[[ALL]], %[[DA1]]
+// CHECK-NEXT:    return %[[LOSS]], %[[DTABLE1]], %[[DA1]]
 
 // The last stage goes back right away. Its copy of the table has no place in the
 // norm.
 //
 // CHECK-LABEL: module @stage1 attributes {{.*}}nn.stage = 1
-// CHECK:         "table", init = zeros>}
+// CHECK:         nn.order = array<i64: 0, -1>, {{[^,]*}}name = "table"
 // CHECK-SAME:    nn.order = array<i64: 2, 2>, {{[^,]*}}name = "b"
 // CHECK-NEXT:    %[[IN0:.*]] = nn.receive from 0 over "pp" lane 0 places 2
 // CHECK-NEXT:    nn.forward
@@ -71,14 +70,17 @@ module attributes {nn.mesh = #nn.mesh<pp = 2>, nn.chunk_layers = array<i64: 1, 1
 // CHECK-NEXT:    nn.forward
 // CHECK-NEXT:    nn.linear %[[IN1]]
 // CHECK:         nn.accumulate %[[LOSS0]],
-// CHECK:         nn.all_reduce %{{.*}} over "pp" members [0, 1]
 
-// The norm is that of the three gradients of both stages, each once.
+// Both ends sum the gradients of the table behind all else that is summed. The
+// norm is that of the three gradients of both stages, each once.
 //
 // UPDATE-LABEL: module @stage0
-// UPDATE:         nn.all_reduce %{{.*}} over "pp" {nn.scope = {{.*}}} : tensor<f32>
+// UPDATE:         nn.update
+// UPDATE-NEXT:    nn.all_reduce %{{.*}} over "pp" members [0, 1] {nn.scope = {{.*}}} : tensor<7x8xf32>
+// UPDATE-NEXT:        nn.all_reduce %{{.*}} over "pp" {nn.scope = {{.*}}} : tensor<f32>
 // UPDATE-NEXT:    nn.stages_norm %{{.*}}, %{{.*}} at [0, 1] of 3 over "pp"
 // UPDATE-COUNT-2: nn.adamw
 // UPDATE-LABEL: module @stage1
+// UPDATE:         nn.all_reduce %{{.*}} over "pp" members [0, 1]
 // UPDATE:         nn.stages_norm %{{.*}} at [2] of 3 over "pp"
 // UPDATE-COUNT-2: nn.adamw

@@ -15,6 +15,7 @@
 #define REPRISE_TEST_BENCH_BENCH_H
 
 #include "runtime/compute/Cpu.h"
+#include "runtime/device/CpuDevice.h"
 #include "runtime/device/Executor.h"
 
 #include <algorithm>

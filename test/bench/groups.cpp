@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bench.h"
+#include "Kernels.h"
 
 #include "runtime/compute/GemmAmx.h"
 #include "runtime/compute/GroupedGemm.h"
@@ -22,7 +23,7 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
+#include <memory>
 #include <string>
 
 using namespace reprise;
@@ -57,14 +58,22 @@ std::vector<Shape> listShapes(int64_t groups, int64_t inputs, int64_t outputs,
   return shapes;
 }
 
+/// Memory as a buffer of the arena has it. Where it begins decides whether C
+/// may go past the caches.
+using Memory = std::unique_ptr<char, decltype(&free)>;
+
+Memory allocateWords(int64_t words) {
+  return Memory(allocatePages(size_t(4 * words)), free);
+}
+
 /// Numbers between -1 and 1; read as bf16 ones as well.
-std::vector<float> draw(int64_t count) {
-  std::vector<float> values(static_cast<size_t>(count));
+Memory draw(int64_t words) {
+  Memory values = allocateWords(words);
   uint32_t state = 1;
-  for (float &value : values) {
+  for (int64_t i = 0; i < words; ++i) {
     state = state * 1664525u + 1013904223u;
     uint32_t word = (state & 0xBFFFBFFF) | 0x30003000;
-    memcpy(&value, &word, sizeof(value));
+    memcpy(values.get() + 4 * i, &word, sizeof(word));
   }
   return values;
 }
@@ -111,26 +120,24 @@ public:
         const runtime::MicroKernels &kernels, runtime::ThreadPool &pool)
       : kernels(kernels), pool(pool), whole(toGemm(shape, isBF16)),
         grouped(whole), offsets(makeOffsets(shape, isEven)) {
-    const int64_t words = isBF16 ? 2 : 1;
     const int64_t matrix = shape.inputs * shape.outputs;
+    const bool isWeight = whole.transposeA;
     grouped.groups = int32_t(shape.groups);
-    (grouped.transposeA ? grouped.strideC : grouped.strideB)[1] = matrix;
-    a = draw(shape.rows * std::max(shape.inputs, shape.outputs) / words + 1);
-    b = draw(grouped.transposeA ? shape.rows * shape.inputs / words + 1
-                                : shape.groups * matrix / words + 1);
-    c.resize(size_t(grouped.transposeA ? shape.groups * matrix
-                                       : shape.rows * whole.n));
-    workspace.resize(size_t(std::max(repriseGemmWorkspaceBytes(&grouped),
-                                     repriseGemmWorkspaceBytes(&whole)) /
-                            4));
+    (isWeight ? grouped.strideC : grouped.strideB)[1] = matrix;
+    a = draw(shape.rows * std::max(shape.inputs, shape.outputs));
+    b = draw(isWeight ? shape.rows * shape.inputs : shape.groups * matrix);
+    c = allocateWords(isWeight ? shape.groups * matrix : shape.rows * whole.n);
+    workspace = allocateWords(std::max(repriseGemmWorkspaceBytes(&grouped),
+                                       repriseGemmWorkspaceBytes(&whole)) /
+                              4);
   }
 
   void runGrouped() {
     runtime::Error error;
-    if (!runtime::groupedGemm(grouped,
-                              {a.data(), b.data(), offsets.data(), nullptr,
-                               c.data(), workspace.data()},
-                              kernels, pool, "experts", error))
+    if (!runtime::groupedGemm(
+            grouped,
+            {a.get(), b.get(), offsets.data(), nullptr, c.get(), getSums()},
+            kernels, pool, "experts", error))
       fprintf(stderr, "bench: %s\n", error.text);
   }
   void runWhole() { runOne(whole, 0, 0, 0); }
@@ -150,18 +157,15 @@ public:
   }
 
 private:
-  template <typename T>
-  static T *at(T *base, int64_t element, int32_t type) {
-    auto *bytes = reinterpret_cast<char *>(const_cast<float *>(base));
-    return reinterpret_cast<T *>(bytes +
-                                 element * (type == REPRISE_BF16 ? 2 : 4));
+  static void *at(const Memory &base, int64_t element, int32_t type) {
+    return base.get() + element * repriseElementBytes(type);
   }
+  float *getSums() { return reinterpret_cast<float *>(workspace.get()); }
   /// From these elements of the operands on.
   void runOne(const RepriseGemm &gemm, int64_t inA, int64_t inB, int64_t inC) {
     runtime::gemm(gemm,
-                  {at(a.data(), inA, gemm.typeAB),
-                   at(b.data(), inB, gemm.typeAB), nullptr,
-                   at(c.data(), inC, gemm.typeC), workspace.data()},
+                  {at(a, inA, gemm.typeAB), at(b, inB, gemm.typeAB), nullptr,
+                   at(c, inC, gemm.typeC), getSums()},
                   kernels, pool);
   }
 
@@ -169,7 +173,8 @@ private:
   runtime::ThreadPool &pool;
   RepriseGemm whole, grouped;
   std::vector<int32_t> offsets;
-  std::vector<float> a, b, c, workspace;
+  Memory a{nullptr, free}, b{nullptr, free}, c{nullptr, free},
+      workspace{nullptr, free};
 };
 
 void run(const Shape &shape, bool isBF16, bool isEven, double budget,

@@ -50,12 +50,13 @@ struct Work {
 class Trainer {
 public:
   explicit Trainer(const RepriseModel &model)
-      : model(model), executor(model, arena, pool, alone) {}
+      : model(model), device(model, arena, pool, alone, cpuLevel()),
+        executor(model, arena, device) {}
 
   bool start(int threads, bool profile) {
     runtime::Error error;
-    if (!pool.start(threads, error) || !arena.map(model.arenaBytes, error) ||
-        !executor.prepare(cpuLevel(), profile, error)) {
+    if (!pool.start(threads, error) || !device.allocate(error) ||
+        !executor.prepare(profile, /*rank=*/0, error)) {
       fprintf(stderr, "bench: %s\n", error.text);
       return false;
     }
@@ -81,18 +82,18 @@ public:
     *arena.at<float>(model.lr) = 1e-4f;
     *arena.at<float>(model.biasCorrection1) = 1;
     *arena.at<float>(model.biasCorrection2) = 1;
-    executor.runNorm(error);
-    executor.runOptimizer(error);
+    device.runNorm(error);
+    device.runOptimizer(error);
   }
 
   /// Seconds of each launch since the start, by its number.
-  const double *profile() const { return executor.profile(); }
+  const double *profile() { return device.profile().all(); }
 
   double loss() const { return *arena.at<float>(model.loss); }
 
   /// FLOP/s that this machine has for these threads; 0 without products.
   double measurePeak() {
-    const RepriseMicroKernel *kernel = executor.microKernel();
+    const RepriseMicroKernel *kernel = device.facts().microKernel;
     return kernel ? runtime::measurePeakFlops(*kernel, pool) : 0;
   }
 
@@ -130,6 +131,7 @@ private:
   runtime::ThreadPool pool;
   runtime::Arena arena;
   runtime::Transport alone;
+  runtime::CpuDevice device;
   runtime::Executor executor;
   uint32_t random = 1;
 };

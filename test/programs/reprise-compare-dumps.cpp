@@ -91,6 +91,7 @@ int main(int argc, char **argv) {
     const Tensor &other = (*have)[name];
     bool isNoise = getNorm(entry.second) < floor;
     bool isMade = name == "loss" || name == "grad_norm" ||
+                  name.starts_with("measure/") ||
                   name.starts_with("gradient/") ||
                   name.starts_with("parameter/") || name.starts_with("moment");
     if (isMade && !hasSameBits(other, entry.second))
@@ -99,7 +100,8 @@ int main(int argc, char **argv) {
       comparison.addNorm(name, other, entry.second);
     else if (name.starts_with("gradient/"))
       comparison.add(name, other, entry.second, floor);
-    else if (name == "loss" || name == "grad_norm")
+    else if (name == "loss" || name == "grad_norm" ||
+             name.starts_with("measure/"))
       comparison.add(name, other, entry.second);
     else if (name.starts_with("parameter/") || name.starts_with("moment")) {
       // Adam turns any gradient into a step of the size of the learning rate,

@@ -11,6 +11,7 @@
 //        reprise-stages ring BYTES  three ranks send each other 100 parcels of
 //                                   so many bytes on lanes, and smaller ones
 //        reprise-stages full        a lane that nobody reads is given up
+//        reprise-stages short       a parcel is smaller than its receiver knows
 //
 // Ranks are those of a launcher, or are started here.
 //
@@ -78,12 +79,24 @@ static int runFull() {
   });
 }
 
+static int runShort() {
+  const std::vector<Lane> lanes = {{0, 1, 0, 2000, 2}};
+  return runRanksWith(lanes, 2, [&](Transport &ranks, Error &error) {
+    char bytes[2000] = {};
+    if (ranks.rank() == 0)
+      return ranks.send("a send", {1, 0, bytes, 1000, 2}, error);
+    return ranks.receive("a receive", {0, 0, bytes, 2000, 2}, error);
+  });
+}
+
 int main(int argc, char **argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "ring" && argc == 3)
     return runRing(size_t(std::stoul(argv[2])));
   if (mode == "full")
     return runFull();
+  if (mode == "short")
+    return runShort();
   const ToyModel toy;
   const StagedToy staged(toy);
   const std::vector<const RepriseModel *> models = staged.models();

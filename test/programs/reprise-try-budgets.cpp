@@ -109,7 +109,7 @@ private:
   Draw &draw;
   Tally &tally;
   OwningOpRef<ModuleOp> module;
-  std::unique_ptr<Trial> trial;
+  std::unique_ptr<WhatIf> whatIf;
   std::optional<PlanCurve> curve;
   std::optional<BudgetSearch> search;
   int64_t smallest = 0; ///< bytes of the smallest program
@@ -240,19 +240,19 @@ bool Trier::build() {
     return false;
   if (model.kind == Budget::Kind::Activations)
     (*module)->setAttr(rt::kActivationsFirstAttr, UnitAttr::get(&context));
-  FailureOr<std::unique_ptr<Trial>> created =
-      Trial::create(*module, getPhases());
+  FailureOr<std::unique_ptr<WhatIf>> created =
+      WhatIf::create(*module, getPhases());
   if (failed(created))
     return false;
-  trial = std::move(*created);
+  whatIf = std::move(*created);
   CostTable costs =
       model.isCuda ? *CostTable::get("h200") : CostTable::getCPU();
   FailureOr<PlanCurve> found =
-      PlanCurve::find(*trial, model.kind, costs, model.isFree);
+      PlanCurve::find(*whatIf, model.kind, costs, model.isFree);
   if (failed(found))
     return false;
   curve = std::move(*found);
-  search.emplace(*trial, *curve, model.kind, model.isFree);
+  search.emplace(*whatIf, *curve, model.kind, model.isFree);
   return true;
 }
 
@@ -333,7 +333,7 @@ bool Trier::tryPlans() {
       if (!run.isPossible)
         continue;
       int64_t base = model.kind == Budget::Kind::Memory
-                         ? getBaseBytes(trial->getStep(), *option.traced, run)
+                         ? getBaseBytes(whatIf->getStep(), *option.traced, run)
                          : 0;
       // The smallest found is not proven to be the smallest. Bytes alive are
       // compared with bytes alive: the plan at random is not packed.
@@ -410,7 +410,7 @@ bool Trier::tryProgram(bool hasOptions) {
     return false;
   bool isFree = model.under.granularity.empty();
   return !hasOptions || !isFree ||
-         llvm::all_of(report->rivals, [&](const BudgetChoice &option) {
+         llvm::all_of(report->baselines, [&](const BudgetChoice &option) {
            return tryOption(option);
          });
 }

@@ -36,8 +36,23 @@ static cl::opt<std::string> output("o", cl::desc("The shared object"),
 static cl::opt<std::string>
     chip("chip", cl::desc("The chip that LLVM IR is made for (sm_80)"),
          cl::init("sm_80"), cl::cat(category));
+static cl::opt<int>
+    stage("stage", cl::desc("The stage of a pipeline whose kernels they are"),
+          cl::init(-1), cl::cat(category));
 static cl::opt<bool> emitLLVM("S", cl::desc("Write the lowered module as text"),
                               cl::cat(category));
+
+/// The module of the stage that is asked for, or the whole.
+static mlir::ModuleOp findStage(mlir::ModuleOp whole) {
+  if (stage < 0)
+    return whole;
+  auto found =
+      whole.lookupSymbol<mlir::ModuleOp>("stage" + std::to_string(stage));
+  if (!found)
+    WithColor::error(errs(), "reprise-simulate")
+        << "there is no stage " << stage << "\n";
+  return found;
+}
 
 /// The LLVM IR in `input`, or that of its `@device` if its name ends in .mlir;
 /// null after an error.
@@ -56,8 +71,10 @@ static std::unique_ptr<Module> readModule(LLVMContext &context) {
   auto source = mlir::parseSourceFile<mlir::ModuleOp>(input, &mlirContext);
   if (!source)
     return nullptr;
-  mlir::FailureOr<std::string> text =
-      cuda::translateDeviceToLLVMIR(*source, chip);
+  mlir::ModuleOp own = findStage(*source);
+  if (!own)
+    return nullptr;
+  mlir::FailureOr<std::string> text = cuda::translateDeviceToLLVMIR(own, chip);
   if (failed(text))
     return nullptr;
   return parseIR(MemoryBufferRef(*text, input), diagnostic, context);

@@ -11,11 +11,17 @@
 // wrong in work that was begun stays: every later call returns it, as the real
 // driver does after a bad access. The text goes to standard error. Refused is
 // what the real one refuses: more shared memory than was asked for, and in a
-// capture waiting and copies of memory that is not pinned.
+// capture waiting, copies of memory that is not pinned, events of outside, and
+// an end while other streams have something that the first does not wait for.
+//
+// Streams run side by side: while somebody waits for one that waits for other
+// ranks, the others go on, and so do the branches of a graph.
 //
 // The environment says what the machine is like:
 //
-//   REPRISE_SIMULATOR_KERNELS=FILE   the shared object of the kernels
+//   REPRISE_SIMULATOR_KERNELS=FILE   the shared object of the kernels; several,
+//                                    with commas, are those of as many equal
+//                                    parts of the GPUs
 //   REPRISE_SIMULATOR_LANDING=once   work is done when it is begun
 //   REPRISE_STANDIN_CHIP=90          the chip, default 80
 //   REPRISE_STANDIN_IMAGES=ptx       takes no machine code, as a driver that is
@@ -59,7 +65,9 @@ static constexpr CudaResult kInvalidValue = 1, kInvalidHandle = 400,
                             kNoDevice = 100, kInvalidDevice = 101,
                             kInvalidImage = 200, kNotFound = 500,
                             kIllegalAddress = 700, kNoResources = 701,
-                            kNotInCapture = 900, kInvalidCapture = 901;
+                            kNotInCapture = 900, kInvalidCapture = 901,
+                            kUnjoinedCapture = 904, kOutsideCapture = 905,
+                            kCapturedEvent = 907;
 
 //===----------------------------------------------------------------------===//
 // The machine
@@ -71,22 +79,44 @@ struct Task {
   Poll poll;
 };
 
-struct Stream {
-  std::deque<Task> tasks;
-  size_t done = 0, begun = 0;            ///< Counted since it was created.
-  std::vector<Task> *captured = nullptr; ///< While a graph is being made.
-  bool isSpoilt = false;                 ///< That graph will not be.
-  bool isFirst = false;
+/// What a stream has done while a graph was being made: tasks, and waits for
+/// the first `place` tasks of another branch.
+struct Step {
+  Task task;
+  int branch = -1;
+  size_t place = 0;
+};
+using Branch = std::vector<Step>;
+
+/// A graph; the first branch is that of the stream on which it began.
+struct Graph {
+  std::vector<Branch> branches;
+  bool isSpoilt = false; ///< It will not be.
 };
 
-/// What was begun on a stream before it was recorded.
+struct Stream {
+  std::deque<Task> tasks;
+  size_t done = 0, begun = 0; ///< Counted since it was created.
+  bool isFirst = false, isRunning = false;
+  std::shared_ptr<Graph> graph; ///< That is being made.
+  int branch = 0;               ///< Of it.
+};
+
+/// What was begun on a stream before it was recorded; of a graph that is being
+/// made, on a branch.
 struct Event {
   Stream *stream = nullptr;
   size_t place = 0;
   std::shared_ptr<double> milliseconds; ///< When that was done.
+  std::shared_ptr<Graph> graph;
+  int branch = 0;
 };
 
-using TaskList = std::vector<Task>;
+/// A graph that can run, on streams of its own but for the first branch.
+struct GraphExec {
+  std::vector<Branch> branches;
+  std::vector<std::unique_ptr<Stream>> streams;
+};
 
 struct Machine {
   std::map<CudaAddress, size_t> allocations;
@@ -102,6 +132,17 @@ struct Machine {
 } // namespace
 
 static Machine machine;
+
+/// All streams, also those of graphs. (It outlives what is destroyed late.)
+static std::vector<Stream *> &allStreams() {
+  static auto *streams = new std::vector<Stream *>;
+  return *streams;
+}
+
+static void forget(Stream &stream) {
+  auto &all = allStreams();
+  all.erase(std::remove(all.begin(), all.end(), &stream), all.end());
+}
 
 static size_t number(const char *variable, size_t otherwise) {
   const char *text = getenv(variable);
@@ -152,18 +193,36 @@ static bool perform(const Task &task) {
 /// Does what was begun on `stream` up to `place`, as far as it waits for
 /// nobody; whether that is all.
 static bool advanceSome(Stream &stream, size_t place) {
-  while (stream.done < place && !stream.tasks.empty()) {
-    if (!perform(stream.tasks.front()))
-      return false;
+  if (stream.isRunning) // One that waits for itself, by others.
+    return stream.done >= place;
+  stream.isRunning = true;
+  while (stream.done < place && !stream.tasks.empty() &&
+         perform(stream.tasks.front())) {
     stream.tasks.pop_front();
     ++stream.done;
   }
-  return true;
+  stream.isRunning = false;
+  return stream.done >= place || stream.tasks.empty();
+}
+
+/// Lets all streams go on that wait for nobody.
+static void advanceAll() {
+  for (Stream *stream : allStreams())
+    advanceSome(*stream, stream->begun);
+}
+
+/// Does what was begun on `stream` up to `place`, or lets others go on while
+/// that waits; whether that is all.
+static bool advanceOrOthers(Stream &stream, size_t place) {
+  if (advanceSome(stream, place))
+    return true;
+  advanceAll();
+  return advanceSome(stream, place);
 }
 
 /// Does all of it.
 static void advance(Stream &stream, size_t place) {
-  while (!advanceSome(stream, place))
+  while (!advanceOrOthers(stream, place))
     usleep(50);
 }
 
@@ -172,14 +231,16 @@ static Stream &streamOf(CudaStream stream) {
 }
 
 static void begin(Stream &stream, Task task) {
-  if (stream.captured) {
-    stream.captured->push_back(std::move(task));
+  if (stream.graph) {
+    stream.graph->branches[size_t(stream.branch)].push_back(
+        {std::move(task), -1, 0});
     return;
   }
   stream.tasks.push_back(std::move(task));
   ++stream.begun;
-  if (isAtOnce(stream))
-    advance(stream, stream.begun);
+  for (Stream *each : allStreams())
+    if (isAtOnce(*each))
+      advanceSome(*each, each->begun);
 }
 
 void reprise::standin::enqueue(CudaStream stream, const std::string &what,
@@ -228,9 +289,9 @@ static char *pointer(CudaAddress address) {
 
 /// Spoils the graph that is being made of `stream`, if there is one.
 static bool spoilCapture(CudaStream stream) {
-  Stream &captured = streamOf(stream);
-  captured.isSpoilt |= captured.captured != nullptr;
-  return captured.captured;
+  if (Graph *graph = streamOf(stream).graph.get())
+    graph->isSpoilt = true;
+  return streamOf(stream).graph != nullptr;
 }
 
 static bool isPinned(const void *memory, size_t bytes) {
@@ -274,7 +335,10 @@ CudaResult cuGetErrorName(CudaResult code, const char **name) {
       {kNotInCapture, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
       {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
       {kCudaNotReady, "CUDA_ERROR_NOT_READY"},
-      {kInvalidCapture, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"}};
+      {kInvalidCapture, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
+      {kUnjoinedCapture, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"},
+      {kOutsideCapture, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"},
+      {kCapturedEvent, "CUDA_ERROR_CAPTURED_EVENT"}};
   auto found = names.find(code);
   *name = found == names.end() ? nullptr : found->second;
   return found == names.end() ? kInvalidValue : 0;
@@ -329,7 +393,7 @@ CudaResult cuCtxSetCurrent(CudaContext) { return 0; }
 
 CudaResult cuMemGetInfo_v2(size_t *free, size_t *total) {
   *total = number("REPRISE_STANDIN_MEMORY", size_t(1) << 30);
-  *free = *total - machine.used;
+  *free = *total - std::min(*total, machine.used);
   return machine.failure;
 }
 
@@ -453,6 +517,20 @@ CudaResult cuMemsetD32Async(CudaAddress to, unsigned word, size_t count,
   return machine.failure;
 }
 
+/// Of several in REPRISE_SIMULATOR_KERNELS, the one for this GPU.
+static std::string kernelsOfDevice() {
+  const char *text = getenv("REPRISE_SIMULATOR_KERNELS");
+  std::vector<std::string> paths(1);
+  for (; text && *text; ++text)
+    if (*text == ',')
+      paths.emplace_back();
+    else
+      paths.back() += *text;
+  size_t devices = number("REPRISE_STANDIN_DEVICES", 1);
+  return paths[std::min(size_t(machine.device) * paths.size() / devices,
+                        paths.size() - 1)];
+}
+
 CudaResult cuModuleLoadDataEx(CudaModule *module, const void *image,
                               unsigned numOptions, int *options,
                               void **values) {
@@ -469,10 +547,10 @@ CudaResult cuModuleLoadDataEx(CudaModule *module, const void *image,
   const char *images = getenv("REPRISE_STANDIN_IMAGES");
   if (isMachineCode && images && !strcmp(images, "ptx"))
     return fail("machine code of a newer assembler");
-  const char *path = getenv("REPRISE_SIMULATOR_KERNELS");
-  if (!path)
+  std::string path = kernelsOfDevice();
+  if (path.empty())
     return fail("REPRISE_SIMULATOR_KERNELS names no shared object");
-  if (const char *wrong = simulatorLoad(path))
+  if (const char *wrong = simulatorLoad(path.c_str()))
     return fail(wrong);
   *module = reinterpret_cast<CudaModule>(&machine.kernels);
   note("module: %s\n", isMachineCode ? "machine code" : "PTX");
@@ -543,11 +621,13 @@ CudaResult cuStreamCreate(CudaStream *stream, unsigned) {
     return kCudaOutOfMemory;
   auto *created = new Stream;
   created->isFirst = machine.streams++ == 0;
+  allStreams().push_back(created);
   *stream = reinterpret_cast<CudaStream>(created);
   return 0;
 }
 
 CudaResult cuStreamDestroy_v2(CudaStream stream) {
+  forget(streamOf(stream));
   delete &streamOf(stream);
   return machine.failure;
 }
@@ -570,8 +650,13 @@ CudaResult cuEventDestroy_v2(CudaEvent event) {
 }
 
 CudaResult cuEventRecord(CudaEvent event, CudaStream stream) {
-  if (spoilCapture(stream))
-    return kNotInCapture;
+  Stream &own = streamOf(stream);
+  Event &recorded = *reinterpret_cast<Event *>(event);
+  if (own.graph) {
+    recorded = {nullptr, own.graph->branches[size_t(own.branch)].size(),
+                nullptr, own.graph, own.branch};
+    return machine.failure;
+  }
   auto when = std::make_shared<double>(-1);
   enqueue(stream, "event", [when] {
     *when = std::chrono::duration<double, std::milli>(
@@ -579,13 +664,36 @@ CudaResult cuEventRecord(CudaEvent event, CudaStream stream) {
                 .count();
     return std::string();
   });
-  *reinterpret_cast<Event *>(event) = {&streamOf(stream),
-                                       streamOf(stream).begun, when};
+  recorded = {&own, own.begun, when, nullptr, 0};
+  return machine.failure;
+}
+
+/// Lets `stream` wait within a graph that is being made, in which it takes part
+/// from then on.
+static CudaResult waitInGraph(Stream &stream, const Event &before) {
+  if (!before.graph) {
+    stream.graph->isSpoilt = true;
+    return kOutsideCapture;
+  }
+  bool isBeingMade = before.graph->branches.size() > 0;
+  if (!isBeingMade || (stream.graph && stream.graph != before.graph))
+    return kOutsideCapture;
+  if (!stream.graph) {
+    stream.graph = before.graph;
+    stream.branch = int(before.graph->branches.size());
+    stream.graph->branches.emplace_back();
+  }
+  if (stream.branch != before.branch)
+    stream.graph->branches[size_t(stream.branch)].push_back(
+        {{}, before.branch, before.place});
   return machine.failure;
 }
 
 CudaResult cuStreamWaitEvent(CudaStream stream, CudaEvent event, unsigned) {
   Event before = *reinterpret_cast<Event *>(event);
+  bool isRecorded = before.stream || before.graph;
+  if (isRecorded && (streamOf(stream).graph || before.graph))
+    return waitInGraph(streamOf(stream), before);
   enqueuePoll(stream, "wait", [before]() -> std::optional<std::string> {
     if (before.stream && !advanceSome(*before.stream, before.place))
       return std::nullopt;
@@ -597,18 +705,22 @@ CudaResult cuStreamWaitEvent(CudaStream stream, CudaEvent event, unsigned) {
 CudaResult cuStreamQuery(CudaStream stream) {
   if (spoilCapture(stream))
     return kNotInCapture;
-  bool isDone = advanceSome(streamOf(stream), streamOf(stream).begun);
+  bool isDone = advanceOrOthers(streamOf(stream), streamOf(stream).begun);
   return isDone || machine.failure ? machine.failure : kCudaNotReady;
 }
 
 CudaResult cuEventQuery(CudaEvent event) {
   Event before = *reinterpret_cast<Event *>(event);
-  bool isDone = !before.stream || advanceSome(*before.stream, before.place);
+  if (before.graph)
+    return kCapturedEvent;
+  bool isDone = !before.stream || advanceOrOthers(*before.stream, before.place);
   return isDone || machine.failure ? machine.failure : kCudaNotReady;
 }
 
 CudaResult cuEventSynchronize(CudaEvent event) {
   Event before = *reinterpret_cast<Event *>(event);
+  if (before.graph)
+    return kCapturedEvent;
   if (before.stream)
     advance(*before.stream, before.place);
   return machine.failure;
@@ -629,46 +741,108 @@ CudaResult cuEventElapsedTime(float *milliseconds, CudaEvent begin,
 }
 
 CudaResult cuStreamBeginCapture_v2(CudaStream stream, int) {
-  if (streamOf(stream).captured)
+  if (streamOf(stream).graph)
     return kInvalidCapture;
-  streamOf(stream).captured = new TaskList;
+  streamOf(stream).graph = std::make_shared<Graph>();
+  streamOf(stream).graph->branches.emplace_back();
+  streamOf(stream).branch = 0;
   return 0;
 }
 
+/// Whether the first branch waits, at its end, for all that others have.
+static bool areJoined(const Graph &graph) {
+  std::vector<size_t> reached(graph.branches.size());
+  reached[0] = graph.branches[0].size();
+  for (bool isMore = true; isMore;) {
+    isMore = false;
+    for (size_t i = 0; i < reached.size(); ++i)
+      for (size_t at = 0; at < reached[i]; ++at) {
+        const Step &step = graph.branches[i][at];
+        if (step.branch < 0 || reached[size_t(step.branch)] >= step.place)
+          continue;
+        reached[size_t(step.branch)] = step.place;
+        isMore = true;
+      }
+  }
+  for (size_t i = 0; i < reached.size(); ++i)
+    if (reached[i] != graph.branches[i].size())
+      return false;
+  return true;
+}
+
 CudaResult cuStreamEndCapture(CudaStream stream, CudaGraph *graph) {
-  Stream &captured = streamOf(stream);
-  if (captured.isSpoilt)
-    delete captured.captured, captured.captured = nullptr;
-  *graph = reinterpret_cast<CudaGraph>(captured.captured);
-  captured.captured = nullptr;
-  captured.isSpoilt = false;
-  return *graph ? 0 : kInvalidCapture;
+  std::shared_ptr<Graph> made = streamOf(stream).graph;
+  *graph = nullptr;
+  if (!made || streamOf(stream).branch != 0)
+    return kInvalidCapture;
+  for (Stream *each : allStreams())
+    if (each->graph == made)
+      each->graph = nullptr;
+  bool isWhole = areJoined(*made);
+  if (!made->isSpoilt && isWhole)
+    *graph = reinterpret_cast<CudaGraph>(
+        new std::vector<Branch>(std::move(made->branches)));
+  made->branches.clear(); // Events of it are of no use any more.
+  return *graph ? 0 : isWhole ? kInvalidCapture : kUnjoinedCapture;
 }
 
 CudaResult cuGraphInstantiateWithFlags(CudaGraphExec *exec, CudaGraph graph,
                                        unsigned long long) {
   if (isRefused(__func__))
     return kCudaOutOfMemory;
-  *exec = reinterpret_cast<CudaGraphExec>(
-      new TaskList(*reinterpret_cast<TaskList *>(graph)));
+  auto *made = new GraphExec;
+  made->branches = *reinterpret_cast<std::vector<Branch> *>(graph);
+  for (size_t i = 1; i < made->branches.size(); ++i) {
+    made->streams.push_back(std::make_unique<Stream>());
+    allStreams().push_back(made->streams.back().get());
+  }
+  *exec = reinterpret_cast<CudaGraphExec>(made);
   ++machine.graphs;
   return 0;
 }
 
 CudaResult cuGraphLaunch(CudaGraphExec exec, CudaStream stream) {
   ++machine.graphLaunches;
-  for (const Task &task : *reinterpret_cast<TaskList *>(exec))
-    begin(streamOf(stream), task);
+  GraphExec &graph = *reinterpret_cast<GraphExec *>(exec);
+  auto lanes = std::make_shared<std::vector<std::pair<Stream *, size_t>>>();
+  lanes->push_back({&streamOf(stream), streamOf(stream).begun});
+  auto waitFor = [lanes](int branch, size_t place) -> Poll {
+    return [=]() -> std::optional<std::string> {
+      auto [other, begun] = (*lanes)[size_t(branch)];
+      if (!advanceSome(*other, begun + place))
+        return std::nullopt;
+      return std::string();
+    };
+  };
+  for (auto &side : graph.streams) {
+    side->tasks.push_back({"begin of a graph", waitFor(0, 0)});
+    lanes->push_back({side.get(), ++side->begun});
+  }
+  // What a branch waits for is there before it begins.
+  for (size_t i = graph.branches.size(); i-- > 0;)
+    for (const Step &step : graph.branches[i]) {
+      Stream &own = *(*lanes)[i].first;
+      own.tasks.push_back(step.branch < 0
+                              ? step.task
+                              : Task{"wait", waitFor(step.branch, step.place)});
+      ++own.begun;
+    }
+  for (Stream *each : allStreams())
+    if (isAtOnce(*each))
+      advanceSome(*each, each->begun);
   return machine.failure;
 }
 
 CudaResult cuGraphExecDestroy(CudaGraphExec exec) {
-  delete reinterpret_cast<TaskList *>(exec);
+  auto *made = reinterpret_cast<GraphExec *>(exec);
+  for (auto &side : made->streams)
+    forget(*side);
+  delete made;
   return 0;
 }
 
 CudaResult cuGraphDestroy(CudaGraph graph) {
-  delete reinterpret_cast<TaskList *>(graph);
+  delete reinterpret_cast<std::vector<Branch> *>(graph);
   return 0;
 }
 

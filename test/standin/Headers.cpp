@@ -53,7 +53,6 @@ REPRISE_CUBLASLT(REPRISE_COMPARE)
 #define REPRISE_VALUE(ours, theirs)                                            \
   static_assert(long(ours) == long(theirs), #theirs);
 REPRISE_VALUE(kCudaOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY)
-REPRISE_VALUE(kCudaMultiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
 REPRISE_VALUE(kCudaMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
 REPRISE_VALUE(kCudaMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
 REPRISE_VALUE(kCudaMaxDynamicSharedBytes,

@@ -13,18 +13,20 @@
 // A group of sends and receives is one piece of work on its stream. It is put
 // there late, when the state of the communicator is asked for: whoever goes on
 // without asking has other work before it. A send is over when its receiver has
-// taken it all, and no sooner. Sends and receives between two ranks match in
-// order; a size or a type that differs, buffers that overlap within a group,
-// ranks that wait for each other in a circle, and two ranks on one GPU are
-// errors of the communicator of every rank, and the text goes to standard
-// error. What fails never ends until it is aborted.
+// taken it all, and no sooner. What is received into is spoilt when the group
+// begins. Sends and receives between two ranks match in order; a size or a type
+// that differs, buffers that overlap within a group, ranks that wait for each
+// other in a circle, and two ranks on one GPU are errors of the communicator of
+// every rank, and the text goes to standard error. What fails never ends until
+// it is aborted.
 //
 // The environment says what the machine is like:
 //
 //   REPRISE_STANDIN_NCCL=VERSION     the library's, default 21803
 //   REPRISE_STANDIN_NETWORK=KIND:RANK:NUMBER
 //                                    what happens to a group of a rank, from 1
-//                                    on: "error" fails there, "hang" never ends
+//                                    on, whatever ranks it is among: "error"
+//                                    fails there, "hang" never ends
 //
 //===----------------------------------------------------------------------===//
 
@@ -132,6 +134,12 @@ struct Communicator {
   NcclResult failure() const { return std::max(shared->code.load(), 0); }
 };
 
+/// This process: its rank among all, and the groups that it has begun.
+struct {
+  int rank = -1;
+  size_t numGroups = 0;
+} process;
+
 /// A send or a receive of a group.
 struct Transfer {
   bool isSend;
@@ -221,9 +229,13 @@ private:
 void Group::begin() {
   hasBegun = true;
   isOver.assign(transfers.size(), false);
-  for (Transfer &transfer : transfers)
+  for (Transfer &transfer : transfers) {
     transfer.done = 0;
+    if (!transfer.isSend)
+      memset(transfer.bytes, 0xFF, transfer.size);
+  }
   ++own->numGroups;
+  ++process.numGroups;
   ++own->shared->states[own->rank].groups;
   moved = Clock::now();
   const char *event = getenv("REPRISE_STANDIN_NETWORK");
@@ -231,7 +243,7 @@ void Group::begin() {
   int rank = 0;
   size_t number = 0;
   if (!event || sscanf(event, "%7[a-z]:%d:%zu", kind, &rank, &number) != 3 ||
-      rank != own->rank || number != own->numGroups)
+      rank != process.rank || number != process.numGroups)
     return;
   isStuck = true;
   if (!strcmp(kind, "error"))
@@ -455,6 +467,8 @@ NcclResult ncclCommInitRankConfig(NcclRanks *ranks, int count, NcclId id,
   own->rank = rank;
   own->size = count;
   own->peers.resize(size_t(count));
+  if (process.rank < 0) // All ranks are connected first.
+    process.rank = rank;
   *ranks = reinterpret_cast<NcclRanks>(
       new std::shared_ptr<Communicator>(std::move(own)));
   State &state = of(*ranks)->shared->states[rank];

@@ -137,9 +137,15 @@ const std::vector<std::string> &getShells();
 
 /// `--name`, or `-o`.
 std::string spell(const OptionInfo &option);
-/// The candidate that `word` is near enough to; empty if none is.
+/// The candidate that `word` is near enough to, whatever its case; empty if
+/// none is.
 std::string findNearest(std::string_view word,
                         const std::vector<std::string> &candidates);
+/// `; did you mean 'a100'?` for the candidate that has the letters and digits
+/// of `word`, in any case and with any dashes: names that are near to each
+/// other are of different things. Empty if none has.
+std::string adviseOnSpelling(std::string_view word,
+                             const std::vector<std::string> &candidates);
 
 } // namespace reprise::tools
 

@@ -73,15 +73,17 @@ static size_t getDistance(std::string_view left, std::string_view right) {
 }
 
 std::string
-reprise::tools::findNearest(std::string_view word,
+reprise::tools::findNearest(std::string_view given,
                             const std::vector<std::string> &candidates) {
   const std::string *best = nullptr;
+  std::string word = toLower(given);
   size_t least = (word.size() + 1) / 3 + 1; // A third may be wrong.
   for (const std::string &candidate : candidates) {
-    size_t distance = getDistance(word, candidate);
-    bool isAnagram = word.size() == candidate.size() &&
+    std::string lower = toLower(candidate);
+    size_t distance = getDistance(word, lower);
+    bool isAnagram = word.size() == lower.size() &&
                      std::is_permutation(word.begin(), word.end(),
-                                         candidate.begin(), candidate.end());
+                                         lower.begin(), lower.end());
     if (isAnagram)
       distance = std::min<size_t>(distance, 1);
     if (distance < least && distance < candidate.size()) {
@@ -90,6 +92,22 @@ reprise::tools::findNearest(std::string_view word,
     }
   }
   return best ? *best : "";
+}
+
+std::string
+reprise::tools::adviseOnSpelling(std::string_view word,
+                                 const std::vector<std::string> &candidates) {
+  auto strip = [](std::string_view name) {
+    std::string letters = toLower(name);
+    letters.erase(std::remove_if(letters.begin(), letters.end(),
+                                 [](char c) { return c == '-' || c == '_'; }),
+                  letters.end());
+    return letters;
+  };
+  for (const std::string &candidate : candidates)
+    if (strip(candidate) == strip(word))
+      return "; did you mean " + quote(candidate) + "?";
+  return "";
 }
 
 namespace {
@@ -160,9 +178,14 @@ bool Parser::checkValue(const OptionInfo &option, Given &given) {
       option.takes == Takes::Word || option.takes == Takes::MaybeWord;
   if (isClosed && given.hasValue) {
     const std::string *word = findWord(option, given.value);
-    if (!word)
+    if (!word) {
+      std::string nearest = findNearest(given.value, option.words);
       return fail(option, "needs " + join(option.words) + ", but got " +
-                              quote(given.value));
+                              quote(given.value) +
+                              (nearest.empty()
+                                   ? ""
+                                   : "; did you mean " + quote(nearest) + "?"));
+    }
     given.value = *word;
   }
   bool isFile =
@@ -170,6 +193,15 @@ bool Parser::checkValue(const OptionInfo &option, Given &given) {
   if (isFile && given.value.empty())
     return fail(option, "needs the name of a file, but got ''");
   return true;
+}
+
+/// Whether a word behind a list's first one is for the list, too: neither an
+/// option, nor a file, which may not be there, but has an ending or a folder.
+static bool isListWord(const std::string &word) {
+  std::error_code ignored;
+  return !word.empty() && word[0] != '-' &&
+         word.find_first_of("./") == std::string::npos &&
+         !std::filesystem::exists(word, ignored);
 }
 
 /// The value in the word behind the option.
@@ -193,6 +225,14 @@ bool Parser::readValue(const OptionInfo &option, Given &given) {
   given.value = word;
   given.hasValue = true;
   given.places.push_back(next++);
+  // Lists may have spaces, as in Megatron's commands.
+  while (option.takes == Takes::List && next < words.size() &&
+         isListWord(words[next])) {
+    if (given.value.empty() || given.value.back() != ',')
+      given.value += ",";
+    given.value += words[next];
+    given.places.push_back(next++);
+  }
   return true;
 }
 
@@ -295,6 +335,8 @@ static std::string adviseOnList(const Words &words, size_t first, size_t end) {
   size_t value = input.behindWords.find_first_of("= ");
   if (value != std::string::npos)
     list += input.behindWords.substr(value + 1);
+  while (list.back() == ',')
+    list.pop_back();
   for (size_t k = first; k < end; ++k)
     list += "," + words.inputs[k].text;
   return "a list is written with commas, as in " + list;
@@ -309,8 +351,16 @@ static size_t getEnd(const Words &words, size_t first) {
   return end;
 }
 
+/// Whether a word that names no file is meant as one.
+static bool isMeantAsFile(const std::string &word) {
+  std::string ending = std::filesystem::path(word).extension().string();
+  return word.find('/') != word.npos || ending == ".yaml" || ending == ".yml" ||
+         ending == ".json" || ending == ".mlir";
+}
+
 static bool isBehindList(const Input &input) {
-  return input.behind && input.behind->takes == Takes::List;
+  return input.behind && input.behind->takes == Takes::List &&
+         !isMeantAsFile(input.text);
 }
 
 std::string reprise::tools::adviseOnInput(const Words &words) {
@@ -352,10 +402,18 @@ static std::optional<std::string> checkInputs(const Tool &tool,
       stray != words.inputs.end() ? *stray : words.inputs[count > 1];
   if (!input.behind)
     return needs;
+  std::error_code ignored;
+  if (isMeantAsFile(input.text) &&
+      !std::filesystem::exists(input.text, ignored))
+    return needs + "; there is no file " + quote(input.text);
   bool takesMore = input.behindWords.find_first_of("= ") == std::string::npos;
+  std::string why;
+  if (tool.explainForeign)
+    why = tool.explainForeign(input.behind->name);
   return needs + "; " + quote(input.text) + " stands behind " +
          input.behindWords +
-         (takesMore ? ", which takes no such word" : ", which takes one word");
+         (takesMore ? ", which takes no such word" : ", which takes one word") +
+         (why.empty() ? "" : ": " + why);
 }
 
 std::optional<Answer>

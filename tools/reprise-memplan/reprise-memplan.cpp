@@ -342,12 +342,12 @@ static void print(const verify::CertificateFigures &figures) {
               figures.microBatches == 1 ? "" : "es",
               share(figures.replay, figures.step), figures.step);
   std::printf(
-      "bound    %.9g s, %.4f %% of a step below; %.6g ms per GiB, moments: "
+      "bound    %.9g s, %.4f %% of a step below; %.6g ms per GiB, points: "
       "%lld",
       figures.bound,
       share(std::max(figures.replay - figures.bound, 0.0), figures.step),
       figures.secondsPerByte * 1e3 * (1 << 30),
-      static_cast<long long>(figures.moments));
+      static_cast<long long>(figures.points));
   printRules(figures);
   std::printf("verified\n");
 }

@@ -151,10 +151,10 @@ static report::Budget asReport(const planning::BudgetReport &found,
         {point.bytes,
          std::max(point.replaySeconds + point.stepSeconds - found.stepSeconds,
                   0.0)});
-  for (const planning::BudgetChoice &rival : found.rivals)
-    budget.rivals.push_back({rival.name,
-                             options.getCommand(getOptions(rival.name)),
-                             rival.bytes, rival.replaySeconds});
+  for (const planning::BudgetChoice &baseline : found.baselines)
+    budget.rivals.push_back({baseline.name,
+                             options.getCommand(getOptions(baseline.name)),
+                             baseline.bytes, baseline.replaySeconds});
   if (!isAskedFor)
     return budget;
   budget.bytes = found.budget.bytes;
@@ -198,6 +198,20 @@ static report::PipelineNeed asReport(const planning::PipelineReport &found) {
   return need;
 }
 
+/// What is counted for the chunks of a stage by themselves may come to more
+/// than the budget that its program meets, and then that has no proof.
+static LogicalResult checkCertified(const planning::PipelineReport &found,
+                                    const Options &options) {
+  int64_t needed = found.certificate.budgetBytes;
+  if (options.certificate.empty() || needed <= found.budget.bytes)
+    return success();
+  return failure(
+      fail("option --certificate: needs a budget of " + llvm::Twine(needed) +
+           " bytes, which the proof counts for chunks by themselves; the "
+           "program fits the " +
+           llvm::Twine(found.budget.bytes) + " bytes that were asked for"));
+}
+
 static FailureOr<Met>
 meetOnStages(ModuleOp module, const std::optional<planning::Budget> &budget,
              const CostTable &costs, const Options &options,
@@ -209,7 +223,8 @@ meetOnStages(ModuleOp module, const std::optional<planning::Budget> &budget,
     return failure();
   if (budget && !options.quiet)
     found->print(llvm::errs());
-  if (failed(writeFiles(*found, bool(budget), options)))
+  if ((budget && failed(checkCertified(*found, options))) ||
+      failed(writeFiles(*found, bool(budget), options)))
     return failure();
   Met met;
   if (budget)
@@ -228,8 +243,19 @@ RecomputeOptions driver::getConstraint(const Options &options,
   rest.stages = recompute.stages;
   rest.chunks = recompute.chunks;
   rest.keepsIdleSegment = recompute.keepsIdleSegment;
-  rest.isFree = recompute.isFree;
+  // What a plan file says is not said beside the budget.
+  rest.isFree = recompute.isFree || recompute.isFreeByPlan;
   return rest;
+}
+
+RecomputeOptions driver::takeConstraint(const Options &options,
+                                        const RecomputeOptions &recompute) {
+  RecomputeOptions constraint = getConstraint(options, recompute);
+  if (constraint.granularity != recompute.granularity && !options.quiet)
+    llvm::WithColor::note()
+        << "the budget decides instead of what the description says of "
+           "recompute; as options beside it, that would be a constraint\n";
+  return constraint;
 }
 
 /// What plans are under, in words.
@@ -249,11 +275,7 @@ FailureOr<Met> driver::meetBudget(ModuleOp module,
                                   const std::optional<planning::Budget> &budget,
                                   const Options &options,
                                   const RecomputeOptions &given, bool isCuda) {
-  RecomputeOptions recompute = getConstraint(options, given);
-  if (recompute.granularity != given.granularity && !options.quiet)
-    llvm::WithColor::note()
-        << "the budget decides instead of what the description says of "
-           "recompute; as options beside it, that would be a constraint\n";
+  RecomputeOptions recompute = takeConstraint(options, given);
   FailureOr<CostTable> costs = readCosts(options, isCuda);
   if (failed(costs))
     return failure();

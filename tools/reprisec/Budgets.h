@@ -37,6 +37,9 @@ struct Met {
 /// description says what to do without a budget.
 RecomputeOptions getConstraint(const Options &options,
                                const RecomputeOptions &recompute);
+/// The same, with a note if a description says something else.
+RecomputeOptions takeConstraint(const Options &options,
+                                const RecomputeOptions &recompute);
 
 /// Decides `module`, of the phase joint, for `budget` and the CPU or a GPU, on
 /// top of what `recompute` decides, prints how and writes the files that are

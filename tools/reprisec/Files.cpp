@@ -1,4 +1,4 @@
-//===- Files.cpp - Files that are written -----------------------*- C++ -*-===//
+//===- Files.cpp - Files that are read and written --------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -76,6 +76,14 @@ LogicalResult driver::writeFile(StringRef path, Write write) {
 
 LogicalResult driver::writeFile(StringRef path, StringRef bytes) {
   return writeFile(path, [&](raw_ostream &os) { os << bytes; });
+}
+
+LogicalResult driver::checkKind(StringRef begin, StringRef path, StringRef text,
+                                frontend::FileRole role) {
+  std::optional<std::string> other = frontend::describeOther(path, text, role);
+  if (!other)
+    return success();
+  return failure(fail(begin + "cannot read '" + path + "': " + *other));
 }
 
 LogicalResult driver::flushOutput() {

@@ -1,4 +1,4 @@
-//===- Files.h - Files that are written -------------------------*- C++ -*-===//
+//===- Files.h - Files that are read and written ----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -10,6 +10,7 @@
 #define REPRISE_TOOLS_REPRISEC_FILES_H
 
 #include "Options.h"
+#include "python-free-frontend/FileKind.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/Support/LogicalResult.h"
 
@@ -26,6 +27,11 @@ llvm::LogicalResult writeFile(llvm::StringRef path, llvm::StringRef bytes);
 /// a table of costs, or `planFile`, which may be empty.
 llvm::LogicalResult checkFiles(const Options &options,
                                llvm::StringRef planFile);
+
+/// Refuses the text of a file that is of another known kind than `role`; the
+/// message has `begin` first.
+llvm::LogicalResult checkKind(llvm::StringRef begin, llvm::StringRef path,
+                              llvm::StringRef text, frontend::FileRole role);
 
 /// Writes what the standard output still holds, or says why not.
 llvm::LogicalResult flushOutput();

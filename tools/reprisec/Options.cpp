@@ -53,6 +53,8 @@ static std::string getPlaceholder(llvm::StringRef type) {
       .StartsWith("a whole number", "n")
       .StartsWith("a number", "x")
       .Case("a list of words", "a,b")
+      .Case("a list of whole numbers", "n,n")
+      .Case("a number or a pattern", "n|pattern")
       .Case("a path", "path")
       .Default(type.str());
 }
@@ -60,7 +62,9 @@ static std::string getPlaceholder(llvm::StringRef type) {
 static Takes getTakes(const frontend::KeyInfo &info) {
   if (info.isSwitch)
     return Takes::MaybeWord;
-  return info.type == "a list of words" ? Takes::List : Takes::Text;
+  bool isList = llvm::StringRef(info.type).starts_with("a list of") ||
+                info.type == "a number or a pattern";
+  return isList ? Takes::List : Takes::Text;
 }
 
 /// What the help says of a key.
@@ -87,8 +91,6 @@ static std::vector<tools::ForeignOption> getForeign() {
       {"mtune", false, "the processor is --cpu, as in --cpu=native"},
       {"v", false, "the version is shown with --version"},
       // What trainers have.
-      {"bf16", false, "that is --precision=bf16"},
-      {"fp16", false, "of 16 bits there is bf16, with --precision=bf16"},
       {"gradient-accumulation-steps", false, kMicroBatches},
       {"gradient_accumulation_steps", false, kMicroBatches},
   };
@@ -123,6 +125,7 @@ Options::Options() {
   for (const Topic *topic : getTopics())
     addTopic(*topic);
   addKeys();
+  addForeign();
   tools::addCommonOptions(tool);
 }
 
@@ -143,10 +146,35 @@ void Options::addTopic(const Topic &topic) {
   tool.topics.push_back(std::move(shown));
 }
 
+/// The strings of options live as long as these do.
+static llvm::StringRef spell(llvm::StringRef name) {
+  static std::deque<std::string> spellings;
+  return spellings.emplace_back(toDashes(name));
+}
+
+/// Options of Megatron's commands that change nothing, or are refused.
+void Options::addForeign() {
+  using frontend::ForeignOption;
+  for (const ForeignOption &foreign : frontend::listForeignOptions()) {
+    bool isText = foreign.kind == ForeignOption::Text;
+    keys.push_back(std::make_unique<cl::opt<std::string>>(
+        spell(foreign.name), isText ? cl::ValueRequired : cl::ValueOptional));
+    keyNames.push_back(foreign.name.str());
+    isRecomputeKey.push_back(false);
+    tools::OptionInfo option;
+    option.name = keys.back()->ArgStr.str();
+    option.takes = isText ? Takes::Text : Takes::MaybeText;
+    if (foreign.kind == ForeignOption::Switch) {
+      option.takes = Takes::MaybeWord;
+      option.words = {"true", "false"};
+    }
+    option.isHidden = true;
+    tool.topics.back().options.push_back(std::move(option));
+  }
+}
+
 /// One list gives the names, the help and the documentation.
 void Options::addKeys() {
-  // The strings live as long as the options do.
-  static std::deque<std::string> spellings;
   for (const frontend::KeyInfo &info : frontend::listKeys()) {
     std::string title = "Keys of `" + info.section.str() +
                         "` (as options they win over the description)";
@@ -155,14 +183,12 @@ void Options::addKeys() {
     std::vector<std::string> names = {info.name};
     names.insert(names.end(), info.aliases.begin(), info.aliases.end());
     for (auto [index, name] : llvm::enumerate(names)) {
-      spellings.push_back(toDashes(name));
       keys.push_back(std::make_unique<cl::opt<std::string>>(
-          llvm::StringRef(spellings.back()),
-          info.isSwitch ? cl::ValueOptional : cl::ValueRequired));
+          spell(name), info.isSwitch ? cl::ValueOptional : cl::ValueRequired));
       keyNames.push_back(name);
       isRecomputeKey.push_back(info.section == "recompute");
       tools::OptionInfo option;
-      option.name = spellings.back();
+      option.name = keys.back()->ArgStr.str();
       option.value = getPlaceholder(info.type);
       option.help = getHelp(info);
       option.takes = getTakes(info);
@@ -286,7 +312,8 @@ std::string Options::getCommand(llvm::ArrayRef<std::string> recompute) const {
   };
   if (!from.empty())
     add(from.ArgStr, from);
-  for (const auto *option : {&inference, &target, &cudaArch, &biasGradients})
+  for (const auto *option :
+       {&overlap, &inference, &target, &cudaArch, &biasGradients})
     if (option->getNumOccurrences())
       add(option->ArgStr, *option);
   for (auto [key, isRecompute] : llvm::zip(keys, isRecomputeKey))

@@ -120,6 +120,12 @@ struct Options {
                "or by the products that make those of weights"),
       cl::value_desc("kernel|product"), cl::init("kernel"),
       in(program, Takes::Word, {"kernel", "product"})};
+  cl::opt<std::string> overlap{
+      "overlap",
+      cl::desc("on (default on GPUs) or off (on processors): ranks compute "
+               "while they meet, to the same bits"),
+      cl::value_desc("on|off"), cl::init("on"),
+      in(program, Takes::Word, {"on", "off"})};
   cl::opt<std::string> inference{
       "inference",
       cl::desc("on (default) or off: compile validation and sampling too"),
@@ -246,6 +252,7 @@ private:
     return {&most, &program, &memory, &reports, &phases};
   }
   void addKeys();
+  void addForeign();
   void addTopic(const Topic &topic);
 
   tools::Tool tool;

@@ -13,6 +13,7 @@
 #include "reprise/Target/Executable.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include <deque>
 
 using namespace mlir;
 using namespace reprise;
@@ -97,21 +98,26 @@ int driver::writeKernels(ModuleOp module, const Options &options,
   return failed(writeFile(options.output, text));
 }
 
+/// The modules that are a model each: those of stages, or the whole.
+static llvm::SmallVector<ModuleOp> getModels(ModuleOp module) {
+  if (module && isPipeline(module))
+    return llvm::to_vector(module.getOps<ModuleOp>());
+  return module ? llvm::SmallVector<ModuleOp>{module}
+                : llvm::SmallVector<ModuleOp>();
+}
+
 int driver::writeProgram(ModuleOp cpu, ModuleOp cuda, const Options &options,
                          llvm::ArrayRef<std::string> chips) {
   llvm::SmallVector<target::CompiledModel> models;
-  if (cpu && isPipeline(cpu)) {
-    for (auto stage : cpu.getOps<ModuleOp>())
-      models.push_back({stage});
-  } else if (cpu) {
-    models.push_back({cpu});
-  }
-  FailureOr<target::DeviceImage> image;
-  if (cuda) {
-    image = target::buildImage(cuda, chips);
+  for (ModuleOp module : getModels(cpu))
+    models.push_back({module});
+  std::deque<target::DeviceImage> images;
+  for (ModuleOp module : getModels(cuda)) {
+    FailureOr<target::DeviceImage> image = target::buildImage(module, chips);
     if (failed(image))
       return 1;
-    models.push_back({cuda, &*image});
+    images.push_back(std::move(*image));
+    models.push_back({module, &images.back()});
   }
   FailureOr<std::vector<target::ObjectFile>> objects =
       target::compileModels(models, target::resolveCPU(options.cpu));

@@ -8,6 +8,7 @@
 
 #include "Reports.h"
 #include "Alternatives.h"
+#include "Files.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/FileUtilities.h"
 #include "reprise/ABI/Version.h"
@@ -30,11 +31,16 @@ FailureOr<CostTable> driver::readCosts(const Options &options, bool isCuda) {
     return isCuda ? *CostTable::get("h100") : CostTable::getCPU();
   if (std::optional<CostTable> known = CostTable::get(options.costTable))
     return *known;
-  std::string error;
+  std::string error, lower = StringRef(options.costTable).lower();
   auto buffer = openInputFile(options.costTable, &error);
   if (!buffer)
-    return failure(fail("option --cost-table: needs " + CostTable::getNames() +
-                        ", or a file: " + error));
+    return failure(
+        fail("option --cost-table: needs " + CostTable::getNames() +
+             ", or a file: " + error +
+             (CostTable::get(lower) ? "; did you mean '" + lower + "'?" : "")));
+  if (failed(checkKind("option --cost-table: ", options.costTable,
+                       buffer->getBuffer(), frontend::FileRole::CostTable)))
+    return failure();
   llvm::Expected<CostTable> costs = CostTable::parse(buffer->getBuffer());
   if (!costs)
     return failure(fail("option --cost-table: " + options.costTable + ": " +

@@ -15,9 +15,11 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Remat/PlanFile.h"
+#include "reprise/Remat/Summary.h"
 #include "reprise/Solver/StageSchedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/WithColor.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -80,15 +82,71 @@ bool driver::asksForPlan(const Options &options) {
          !options.certificate.empty();
 }
 
+/// Chunks take turns on a stage by groups of micro-batches, of which none has
+/// fewer than there are stages. Reports on plans do without.
+static LogicalResult checkInterleaving(const frontend::Description &text) {
+  const frontend::Parallel &parallel = text.parallel;
+  if (parallel.stages == 1 ||
+      (parallel.schedule != "interleaved" && parallel.virtualStages == 1))
+    return success();
+  int64_t batches = text.getMicroBatchesPerRank(), stages = parallel.stages;
+  std::optional<std::string> fault =
+      solver::check(*solver::findSchedule("interleaved"),
+                    {stages, parallel.virtualStages, batches,
+                     parallel.microBatchGroup.value_or(0)});
+  if (!fault)
+    return success();
+  int64_t group = parallel.microBatchGroup.value_or(stages);
+  auto refuse = [&](const llvm::Twine &message) {
+    return failure(fail("the schedule interleaved of virtual_stages " +
+                        llvm::Twine(parallel.virtualStages) + " needs " +
+                        message));
+  };
+  auto advise = [&](int64_t enough) {
+    int64_t samples =
+        enough * text.train.microBatchSize * parallel.dataParallel;
+    return "; global_batch_size " + std::to_string(samples) + " makes " +
+           std::to_string(enough) + " micro-batches of micro_batch_size " +
+           std::to_string(text.train.microBatchSize);
+  };
+  if (batches < stages)
+    return refuse("a micro-batch for each of the pipeline_stages " +
+                  llvm::Twine(stages) + " in a step, but got " +
+                  llvm::Twine(batches) + advise(stages));
+  if (group < stages || group > batches)
+    return refuse("a microbatch_group_size_per_vp_stage of at least "
+                  "pipeline_stages " +
+                  llvm::Twine(stages) + " and at most the " +
+                  llvm::Twine(batches) + " micro-batches of a step, but got " +
+                  llvm::Twine(group));
+  if (int64_t rest = batches % group)
+    return refuse("a micro-batch for each of the pipeline_stages " +
+                  llvm::Twine(stages) + " in the last group, too, but got " +
+                  llvm::Twine(rest) + ", the rest of " + llvm::Twine(batches) +
+                  " in groups of " + llvm::Twine(group) +
+                  advise((batches / group + 1) * group));
+  return failure(fail("the schedule interleaved " + *fault));
+}
+
 /// Refuses what the program of a pipeline cannot have.
 LogicalResult
 driver::checkStages(const Options &options,
                     const std::optional<frontend::Description> &text,
-                    const Targets &targets, Phase to, bool hasBudget) {
-  if (targets.cuda && to > Phase::Remat)
-    return failure(fail("option --target: needs cpu alone for the program of a "
-                        "pipeline, which computes on processors; without -o, "
-                        "--explain shows what its stages need on GPUs"));
+                    const Targets &targets, const Goal &goal, bool hasBudget) {
+  if (text && failed(checkInterleaving(*text)))
+    return failure();
+  bool isOfKernels = goal.kind == Goal::Kernels;
+  if (isOfKernels || goal.kind == Goal::PTX || goal.kind == Goal::Cubin)
+    return failure(fail("option --" +
+                        llvm::Twine(isOfKernels ? "explain" : "emit") +
+                        ": needs a model without stages for '" +
+                        (isOfKernels ? "kernels" : options.emit.getValue()) +
+                        "', since each stage of a pipeline has code of its "
+                        "own; --emit=nvvm has that of all"));
+  if (targets.areBoth() && hasBudget && goal.phase > Phase::Kernels)
+    return failure(fail("option --target: needs cpu or cuda alone for the "
+                        "budget of a pipeline, whose plan is made for the "
+                        "memory of one of them"));
   const solver::NamedSchedule *schedule =
       text ? solver::findSchedule(text->parallel.schedule) : nullptr;
   if (hasBudget && schedule && !schedule->isSimulated)
@@ -104,19 +162,56 @@ driver::checkStages(const Options &options,
   return success();
 }
 
-int64_t driver::getExcess(ModuleOp module, const planning::Budget &budget) {
-  bool isOfAll = budget.kind == planning::Budget::Kind::Memory;
-  int64_t excess = 0;
+LogicalResult
+driver::checkCounted(const Options &options,
+                     const std::optional<frontend::Description> &text) {
+  const solver::NamedSchedule *schedule =
+      text && text->parallel.stages > 1
+          ? solver::findSchedule(text->parallel.schedule)
+          : nullptr;
+  if (!schedule || schedule->isSimulated || !options.describesStages())
+    return success();
+  return failure(fail("option --" + options.getReport() +
+                      ": needs pipeline_schedule to be 1f1b or interleaved, "
+                      "whose micro-batches "
+                      "in flight it counts, but got " +
+                      llvm::Twine(schedule->name) +
+                      "; --emit=rt shows what each stage needs under it"));
+}
+
+StageNeed driver::getNeed(ModuleOp module, planning::Budget::Kind kind) {
+  bool isOfAll = kind == planning::Budget::Kind::Memory;
+  StageNeed need;
+  int64_t next = 0;
   for (auto stage : module.getOps<ModuleOp>()) {
     auto plan = stage->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
     rt::ArenaAttr arena =
         plan ? plan.getArena(rt::Space::Device) : rt::ArenaAttr();
+    int64_t number = next++;
     if (!arena)
       continue;
     int64_t bytes = arena.getBytes() - (isOfAll ? 0 : arena.getBegin());
-    excess = std::max(excess, bytes - budget.bytes);
+    if (bytes > need.bytes)
+      need = {number, bytes};
   }
-  return excess;
+  return need;
+}
+
+int driver::refuseBudget(const planning::Budget &budget,
+                         const StageNeed &need) {
+  std::string fitting = planning::getFitting(budget.kind, need.bytes);
+  auto describe = [](int64_t bytes) {
+    return remat::formatBytes(bytes) + " (" + std::to_string(bytes) + " bytes)";
+  };
+  fail("needs " + describe(need.bytes) + " on stage " +
+       llvm::Twine(need.stage) +
+       " with the smallest plans found, its whole list of "
+       "micro-batches counted, but the budget is " +
+       describe(budget.bytes) + "; " + fitting + " fits");
+  if (!budget.command.empty())
+    llvm::WithColor::note()
+        << "this fits: " << budget.command << " " << fitting << "\n";
+  return 1;
 }
 
 /// Compiles for the stages of a pipeline.
@@ -124,18 +219,26 @@ int driver::compileStages(ModuleOp module, Phase from, Phase to,
                           const Options &options, const Targets &targets,
                           const RecomputeOptions &recompute, bool isFile,
                           const std::optional<planning::Budget> &budget) {
-  if (failed(runPhases(module, from, to, recompute, /*inference=*/false,
-                       targets.first())))
+  bool inference = options.inference == "on";
+  OwningOpRef<ModuleOp> other; // For the GPU, beside that for the CPU.
+  if (isFile && targets.areBoth()) {
+    other = module.clone();
+    setTarget(*other, *targets.cuda);
+    if (failed(runPhases(*other, from, Phase::NVVM, recompute, inference,
+                         *targets.cuda)))
+      return 1;
+  }
+  if (failed(
+          runPhases(module, from, to, recompute, inference, targets.first())))
     return 1;
-  if (int64_t excess = budget ? getExcess(module, *budget) : 0)
-    return fail("needs " + llvm::Twine(budget->bytes + excess) +
-                " bytes on a stage, its whole list of micro-batches counted, "
-                "but the budget is " +
-                llvm::Twine(budget->bytes) + " bytes");
+  StageNeed need = budget ? getNeed(module, budget->kind) : StageNeed();
+  if (budget && need.bytes > budget->bytes)
+    return refuseBudget(*budget, need);
   if (!options.quiet)
     printMemory(module);
   if (isFile)
-    return writeProgram(module, ModuleOp(), options, targets.chips);
+    return writeProgram(targets.cpu ? module : ModuleOp(),
+                        targets.cpu ? *other : module, options, targets.chips);
   return failed(writeFile(options.output,
                           [&](llvm::raw_ostream &os) { module.print(os); }));
 }
@@ -180,10 +283,11 @@ int driver::compileDecided(StringRef plan, ModuleOp stages, Phase to,
 }
 
 LogicalResult driver::planStages(StringRef plan, ModuleOp stages,
-                                 const RecomputeOptions &recompute) {
+                                 const RecomputeOptions &recompute,
+                                 bool inference) {
   auto run = [&](const RecomputeOptions &decided) {
-    return int(failed(runPhases(stages, Phase::NN, Phase::RT, decided,
-                                /*inference=*/false)));
+    return int(
+        failed(runPhases(stages, Phase::NN, Phase::RT, decided, inference)));
   };
   return failure(withPlan(plan, recompute.isFree, run) != 0);
 }

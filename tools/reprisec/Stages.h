@@ -42,11 +42,23 @@ bool asksForPlan(const Options &options);
 mlir::LogicalResult
 checkStages(const Options &options,
             const std::optional<frontend::Description> &text,
-            const Targets &targets, Phase to, bool hasBudget);
+            const Targets &targets, const Goal &goal, bool hasBudget);
 
-/// The bytes that the stage that needs most, of a planned pipeline, has above
-/// `budget`; 0: none has.
-int64_t getExcess(mlir::ModuleOp module, const planning::Budget &budget);
+/// Refuses reports on stages whose micro-batches in flight are not counted.
+mlir::LogicalResult
+checkCounted(const Options &options,
+             const std::optional<frontend::Description> &text);
+
+/// What the stage that needs most of a planned pipeline takes of what a budget
+/// counts.
+struct StageNeed {
+  int64_t stage = 0, bytes = 0;
+};
+StageNeed getNeed(mlir::ModuleOp module, planning::Budget::Kind kind);
+
+/// Says that `need` is needed with the smallest plans found, and the command
+/// that they fit.
+int refuseBudget(const planning::Budget &budget, const StageNeed &need);
 
 /// Appends the decisions of the step as a plan file.
 mlir::LogicalResult writePlan(mlir::ModuleOp module, std::string &text);
@@ -57,7 +69,8 @@ int withPlan(llvm::StringRef text, bool isFree,
 
 /// Plans the memory of the stages under a plan, the text of a file.
 mlir::LogicalResult planStages(llvm::StringRef plan, mlir::ModuleOp stages,
-                               const RecomputeOptions &recompute);
+                               const RecomputeOptions &recompute,
+                               bool inference);
 
 /// Compiles for the stages of a pipeline and writes what is asked for. What the
 /// program ends with. A stage that needs more than `budget` is an error.

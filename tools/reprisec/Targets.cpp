@@ -22,13 +22,13 @@ static FailureOr<std::vector<std::string>> readChips(const Options &options) {
   std::vector<const cuda::Chip *> chips;
   for (StringRef name : llvm::split(StringRef(options.cudaArch), ',')) {
     const cuda::Chip *chip = cuda::findChip(name);
+    std::vector<std::string> known;
+    for (const cuda::Chip &each : cuda::getChips())
+      known.push_back(each.name.str());
     if (!chip)
       return fail("option --cuda-arch: needs some of " +
-                  llvm::join(llvm::map_range(
-                                 cuda::getChips(),
-                                 [](const cuda::Chip &c) { return c.name; }),
-                             ",") +
-                  ", but got '" + name + "'"),
+                  llvm::join(known, ",") + ", but got '" + name + "'" +
+                  tools::adviseOnSpelling(name, known)),
              failure();
     if (llvm::is_contained(chips, chip))
       return fail("option --cuda-arch: needs each chip once, but got " + name +
@@ -55,9 +55,14 @@ FailureOr<Targets> driver::readTargets(const Options &options) {
         name == "cuda" ? targets.cuda : targets.cpu;
     if (!isKnown || target)
       return fail("option --target: needs cpu, cuda or cpu,cuda, but got '" +
-                  options.target + "'"),
+                  options.target + "'" +
+                  tools::adviseOnSpelling(name, {"cpu", "cuda"})),
              failure();
     target.emplace();
+    // On processors, which move bytes themselves, nothing would be hidden.
+    target->overlap = options.overlap.getNumOccurrences()
+                          ? options.overlap == "on"
+                          : name == "cuda";
   }
   if (options.cudaArch.getNumOccurrences() && !targets.cuda)
     return fail("option --cuda-arch: needs --target=cuda"), failure();
@@ -67,8 +72,13 @@ FailureOr<Targets> driver::readTargets(const Options &options) {
     return fail("option --cpu: needs --target=cpu"), failure();
   if (options.cpu.getNumOccurrences()) {
     std::string error = target::checkProcessor(target::resolveCPU(options.cpu));
+    std::string lower = StringRef(options.cpu).lower();
+    bool isCase = lower != options.cpu &&
+                  target::checkProcessor(target::resolveCPU(lower)).empty();
     if (!error.empty())
-      return fail("option --cpu: " + error), failure();
+      return fail("option --cpu: " + error +
+                  (isCase ? "; did you mean '" + lower + "'?" : "")),
+             failure();
   }
   if (targets.cpu && !options.cpu.getNumOccurrences())
     targets.cpu->registers = codegen::Registers::Both;
@@ -153,12 +163,6 @@ FailureOr<Phase> driver::readFrom(const Options &options,
 
 LogicalResult driver::checkPlanned(ModuleOp module, Phase from,
                                    const Targets &targets) {
-  auto mesh = module->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
-  if (targets.cuda && mesh && mesh.getSize(nn::kPipeAxis) > 1)
-    return module.emitError("has ")
-           << mesh.getSize(nn::kPipeAxis)
-           << " stages of a pipeline, which compute on the CPU, but --target "
-           << "says " << (targets.cpu ? "cpu,cuda" : "cuda");
   bool isForCuda = module->hasAttr(rt::kGemmWorkspaceAttr);
   if (from < Phase::RT || isForCuda == !targets.cpu)
     return success();

@@ -21,11 +21,14 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "python-free-frontend/Frontend.h"
+#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Pipelines/Registration.h"
 #include "reprise/Remat/PlanFile.h"
 #include "reprise/Remat/Summary.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 
@@ -33,25 +36,49 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::driver;
 
+/// Refuses what is clearly of another phase than `--from` says.
+static LogicalResult checkPhase(ModuleOp module, Phase from) {
+  if (isPipeline(module))
+    return success();
+  bool hasForward = module.lookupSymbol(nn::kForwardFunction);
+  bool hasStep = module.lookupSymbol(nn::kStepFunction);
+  StringRef phase;
+  if (module->hasAttr(rt::kPlanAttr))
+    phase = from < Phase::RT ? "rt or of one behind it" : "";
+  else if (hasForward && !hasStep)
+    phase = from == Phase::NN ? "" : "nn";
+  else if (hasStep && !hasForward && from == Phase::NN)
+    phase = "joint or of one behind it";
+  if (phase.empty())
+    return success();
+  return module->emitError("is IR of the phase ")
+         << phase << ", but --from says " << stringifyPhase(from);
+}
+
 /// A module as text, and the plan that its description asked for.
 static OwningOpRef<ModuleOp> readIR(MLIRContext &context,
                                     llvm::SourceMgr &sources,
                                     const Options &options, Phase from,
                                     RecomputeOptions &recompute) {
-  for (const auto &key : options.keys)
-    if (key->getNumOccurrences()) {
-      fail("option --" + key->ArgStr + ": is a key of a description, but " +
-           "--from says that the input is IR");
-      return nullptr;
-    }
   std::string error;
   auto buffer = openInputFile(options.input, &error);
   if (!buffer) {
     fail(error);
     return nullptr;
   }
+  if (failed(checkKind("option --from: ", options.input, buffer->getBuffer(),
+                       frontend::FileRole::IR)))
+    return nullptr;
+  for (const auto &key : options.keys)
+    if (key->getNumOccurrences()) {
+      fail("option --" + key->ArgStr + ": is a key of a description, but " +
+           "--from says that the input is IR");
+      return nullptr;
+    }
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   auto module = parseSourceFile<ModuleOp>(sources, &context);
+  if (module && failed(checkPhase(*module, from)))
+    return nullptr;
   auto train = module ? (*module)->getAttrOfType<DictionaryAttr>(nn::kTrainAttr)
                       : DictionaryAttr();
   auto plan = train ? train.getAs<StringAttr>("recompute") : StringAttr();
@@ -88,6 +115,7 @@ static LogicalResult takeRecompute(const frontend::Description &description,
   recompute.keepsIdleSegment = given.lastSegment == "auto";
   recompute.sharesSaved = given.distributesSaved;
   recompute.isFree = given.isFree == "on";
+  recompute.hasRules = !given.planFile.empty();
   recompute.stages = description.parallel.stages;
   recompute.chunks = description.parallel.chunks;
   int64_t ranks = description.parallel.tensorParallel;
@@ -147,16 +175,29 @@ readInput(MLIRContext &context, llvm::SourceMgr &sources,
   return frontend::buildModel(context, *description);
 }
 
-/// The step of a description with stages, for one rank along dp with the
-/// samples that each has: the sums of all of them would tie the layers of a
-/// chunk together, and take nothing of what is planned for.
+/// The step of a description with stages, for one rank along dp, or those that
+/// have all experts together, with the samples that each has: the sums of all
+/// of them would tie the layers of a chunk together, and take nothing of what
+/// is planned for. For a budget, ranks with other experts send rows to each
+/// other and sum nothing.
 static OwningOpRef<ModuleOp> buildPlanned(MLIRContext &context,
-                                          frontend::Description description) {
+                                          frontend::Description description,
+                                          bool hasBudget) {
   int64_t &ranks = description.parallel.dataParallel;
-  description.train.globalBatchSize = description.getGlobalBatchSize() / ranks;
-  ranks = 1;
+  int64_t experts = description.parallel.expertParallel;
+  description.train.globalBatchSize =
+      description.getGlobalBatchSize() / ranks * experts;
+  ranks = experts;
   description.parallel.reductionGroups.reset();
-  return frontend::buildModel(context, description);
+  OwningOpRef<ModuleOp> module = frontend::buildModel(context, description);
+  if (!module || !hasBudget || experts == 1)
+    return module;
+  (*module)->setAttr(
+      nn::kMeshAttr,
+      nn::MeshAttr::get(&context, StringAttr::get(&context, nn::kExpertAxis),
+                        {experts}, {int64_t(0)}));
+  (*module)->removeAttr(nn::kDistributedOptimizerAttr);
+  return module;
 }
 
 /// Lets `nn.train` say this.
@@ -195,12 +236,18 @@ static LogicalResult readPlanFile(ModuleOp module, RecomputeOptions &recompute,
                                   std::string &name) {
   if (recompute.granularity != "plan")
     return success();
+  // What cannot be read is told of where it is parsed.
+  auto text = llvm::MemoryBuffer::getFile(recompute.planFile);
+  if (text && failed(checkKind("", recompute.planFile, (*text)->getBuffer(),
+                               frontend::FileRole::Plan)))
+    return failure();
   FailureOr<remat::PlanFile> plan =
       remat::parsePlanFile(recompute.planFile, module.getContext());
   if (failed(plan) ||
       (plan->headRows &&
        failed(setHeadRows(module, *plan->headRows, recompute.planFile))))
     return failure();
+  recompute.isFreeByPlan = recompute.isFree && !plan->isFree;
   recompute.isFree &= plan->isFree;
   name = plan->name;
   return success();
@@ -314,57 +361,87 @@ static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
   return met;
 }
 
-/// The bytes that stages need above `budget` under a plan for `tried`; nothing
-/// if there is no such plan.
-static std::optional<int64_t>
+/// What the stage that needs most takes under a plan for `tried`; nothing if
+/// there is no such plan.
+static std::optional<StageNeed>
 tryBudget(ModuleOp module, ModuleOp stages, Phase from,
-          const planning::Budget &budget, const planning::Budget &tried,
-          const Options &options, const RecomputeOptions &recompute) {
+          const planning::Budget &tried, const Options &options,
+          const RecomputeOptions &recompute, bool isCuda) {
   OwningOpRef<ModuleOp> decided = module.clone(), planned = stages.clone();
   std::string text;
   if (failed(decide(*decided, from, Phase::Remat, tried, options, recompute,
-                    "trial", /*isCuda=*/false)) ||
+                    "what-if", isCuda)) ||
       failed(writePlan(*decided, text)) ||
-      failed(planStages(text, *planned, recompute)))
+      failed(planStages(text, *planned, recompute, options.inference == "on")))
     return std::nullopt;
-  return getExcess(*planned, budget);
+  return getNeed(*planned, tried.kind);
 }
 
-/// The plan of a stage is that of its whole list, and may need a little more
-/// than the solver counts for its chunks by themselves: takes off the budget
-/// what trials have needed above it, but no more than leaves a plan.
-static planning::Budget fitBudget(ModuleOp module, ModuleOp stages, Phase from,
-                                  const planning::Budget &budget,
-                                  Options &options,
-                                  const RecomputeOptions &recompute) {
-  constexpr int kMostTrials = 10;
-  bool wasQuiet = options.quiet;
-  std::string certificate = options.certificate, pareto = options.pareto;
-  options.quiet = true; // A trial shows and writes nothing.
-  ScopedDiagnosticHandler silent(module.getContext(),
-                                 [](Diagnostic &) { return success(); });
-  options.certificate = options.pareto = std::string();
+/// The budget for the solver with which the stages meet `budget`; nothing if
+/// none does that is tried. Takes off the budget what what-if compiles have
+/// needed above it, but no more than leaves a plan.
+static std::optional<planning::Budget>
+lowerBudget(const planning::Budget &budget,
+            llvm::function_ref<std::optional<int64_t>(const planning::Budget &)>
+                getExcess) {
+  constexpr int kMostWhatIfs = 10;
   planning::Budget tried = budget;
   // Too little for any plan, and what a plan is known for.
   int64_t low = 0, high = budget.bytes;
-  for (int trial = 0; trial < kMostTrials; ++trial) {
-    std::optional<int64_t> excess =
-        tryBudget(module, stages, from, budget, tried, options, recompute);
-    if (excess == 0 || (!excess && trial == 0))
-      break;
+  for (int compiles = 0; compiles < kMostWhatIfs; ++compiles) {
+    std::optional<int64_t> excess = getExcess(tried);
+    if (excess == 0)
+      return tried;
+    if (!excess && compiles == 0)
+      return std::nullopt;
     (excess ? high : low) = tried.bytes;
     tried.bytes = high - excess.value_or(high);
     if (tried.bytes <= low)
       tried.bytes = (low + high) / 2;
     if (tried.bytes == low)
-      break;
+      return std::nullopt;
   }
-  if (tried.bytes <= low)
-    tried.bytes = high;
+  return std::nullopt;
+}
+
+/// The plan of a stage is that of its whole list, and may need a little more
+/// than the solver counts for its chunks by themselves: lowers the budget, and
+/// in the end takes the smallest plans. What their program needs is what is
+/// said to fit, since it is always tried: `need`, if that is too much.
+static planning::Budget fitBudget(ModuleOp module, ModuleOp stages, Phase from,
+                                  const planning::Budget &budget,
+                                  Options &options,
+                                  const RecomputeOptions &recompute,
+                                  bool isCuda, StageNeed &need) {
+  bool wasQuiet = options.quiet;
+  std::string certificate = options.certificate, pareto = options.pareto;
+  options.quiet = true; // A what-if compile shows and writes nothing.
+  ScopedDiagnosticHandler silent(module.getContext(),
+                                 [](Diagnostic &) { return success(); });
+  options.certificate = options.pareto = std::string();
+  std::optional<StageNeed> last;
+  auto getExcess =
+      [&](const planning::Budget &tried) -> std::optional<int64_t> {
+    last = tryBudget(module, stages, from, tried, options, recompute, isCuda);
+    if (!last)
+      return std::nullopt;
+    return std::max<int64_t>(last->bytes - budget.bytes, 0);
+  };
+  std::optional<planning::Budget> fitted = lowerBudget(budget, getExcess);
+  if (!fitted) {
+    planning::Budget least = budget;
+    least.isLeast = true;
+    std::optional<int64_t> excess = getExcess(least);
+    fitted = excess == 0 ? least : budget;
+    if (excess.value_or(0) > 0) {
+      fitted->neededBytes = last->bytes;
+      need = *last;
+    }
+  }
   options.quiet = wasQuiet;
   options.certificate = certificate;
   options.pareto = pareto;
-  return tried;
+  return *fitted;
 }
 
 static LogicalResult checkInference(const Options &options, Phase from) {
@@ -431,6 +508,8 @@ static int compile(int argc, char **argv) {
   if (!module || failed(checkPlanned(*module, *from, *targets)) ||
       failed(checkFiles(options, recompute.planFile)))
     return 1;
+  if (*budget)
+    recompute = takeConstraint(options, recompute);
   // What is wrong with the input is to be heard of first.
   if (lacksPlace)
     return fail("needs a place for the program: -o FILE");
@@ -445,15 +524,19 @@ static int compile(int argc, char **argv) {
   std::string planText; // Of what is decided for them.
   Phase last = to;
   std::optional<planning::Budget> given = *budget;
+  StageNeed need; // Of the smallest programs, where they are too large.
   bool isStages = isForStages(options, description, *module, isReport);
   if (isStages) {
-    if (failed(checkStages(options, description, *targets, to, bool(*budget))))
+    if (failed(
+            checkStages(options, description, *targets, *goal, bool(*budget))))
       return 1;
     stages = module->clone();
   }
+  if (failed(checkCounted(options, description)))
+    return 1;
   if (description && description->parallel.stages > 1 &&
       description->parallel.dataParallel > 1) {
-    module = buildPlanned(context, *description);
+    module = buildPlanned(context, *description, bool(*budget));
     if (!module)
       return 1;
     setTarget(*module, targets->first());
@@ -462,12 +545,14 @@ static int compile(int argc, char **argv) {
   if (isStages) {
     if (description && failed(makePipeline(*stages, description->parallel)))
       return 1;
+    if (auto schedule = (*stages)->getAttr(nn::kScheduleAttr))
+      (*module)->setAttr(nn::kScheduleAttr, schedule);
     if (last < Phase::Remat || !description)
       return compileStages(*stages, *from, last, options, *targets, recompute,
                            isFile);
     if (*budget && last >= Phase::RT)
-      *budget =
-          fitBudget(*module, *stages, *from, **budget, options, recompute);
+      *budget = fitBudget(*module, *stages, *from, **budget, options, recompute,
+                          !targets->cpu, need);
     // The plan is made for the whole model first, and shown.
     isReport = true;
     to = plansMemory ? Phase::RT : Phase::Remat;
@@ -518,6 +603,9 @@ static int compile(int argc, char **argv) {
       (hasOther && failed(decide(*other, begin, to, *budget, options, recompute,
                                  planName, /*isCuda=*/true))))
     return 1;
+  // What is counted for chunks is within the budget, but no program is.
+  if (need.bytes)
+    return refuseBudget(*given, need);
   if (*budget) {
     recompute.granularity = "plan";
     recompute.planFile = planName;

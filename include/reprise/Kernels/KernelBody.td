@@ -11,8 +11,9 @@
 
 include "mlir/IR/OpBase.td"
 
-// An op has one of these; they are attached to the ops of nn in lib/Kernels, since
-// nn knows no loops.
+// These are attached to the ops of nn in lib/Kernels, since nn knows neither loops
+// nor schedules. An op has one of the first three if it becomes loops, and one of
+// the last two if it becomes something else.
 
 def ElementBody : OpInterface<"ElementBody"> {
   let cppNamespace = "::reprise::kernels";
@@ -54,6 +55,10 @@ def SumBody : OpInterface<"SumBody"> {
       Whether it sums the columns of its first operand, or of what it makes of
       it row by row.
     }], "bool", "sumsColumns">,
+    InterfaceMethod<[{
+      Whether it can write its result over old bytes, and not only add to a sum
+      that is there.
+    }], "bool", "canWrite">,
   ];
 }
 
@@ -67,6 +72,64 @@ def LoopBody : OpInterface<"LoopBody"> {
       Builds its loops, and returns its results, flattened.
     }], "::llvm::SmallVector<::mlir::Value>", "buildLoops",
     (ins "::reprise::kernels::LoopBuilder &":$loops)>,
+    InterfaceMethod<[{
+      Whether each element of operands of a result's shape has been read when
+      that element of the result is written. (Pointwise and rowwise ops need not
+      say so.)
+    }], "bool", "readsBeforeWriting", (ins), [{}], [{ return false; }]>,
+  ];
+}
+
+def GradientBeside : OpInterface<"GradientBeside"> {
+  let cppNamespace = "::reprise::kernels";
+  let description = [{
+    A loss whose gradient, if it comes right behind, is made in the same loops.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Builds the loops of both, and returns its results and behind them those of
+      `gradient`, flattened.
+    }], "::llvm::SmallVector<::mlir::Value>", "buildWithGradient",
+    (ins "::reprise::kernels::LoopBuilder &":$loops,
+         "::mlir::Operation *":$gradient)>,
+  ];
+}
+
+def ProductBody : OpInterface<"ProductBody"> {
+  let cppNamespace = "::reprise::kernels";
+  let description = [{
+    A matrix product, which becomes an rt.gemm.
+  }];
+  let methods = [
+    InterfaceMethod<[{ The product, as rt.gemm has it. }],
+    "::reprise::kernels::Product", "describe">,
+    InterfaceMethod<[{
+      The heads of keys that heads of queries share in it, if any do.
+    }], "::std::optional<::reprise::kernels::SharedHeads>", "getSharedHeads",
+    (ins), [{}], [{ return ::std::nullopt; }]>,
+    InterfaceMethod<[{
+      Whether it can start from an old sum: nothing has to come behind the sum.
+    }], "bool", "canStartFromSum", (ins), [{}], [{ return true; }]>,
+    InterfaceMethod<[{
+      The operand whose rows a library adds up beside it, or null.
+    }], "::mlir::Value", "getSummedRows", (ins), [{}], [{ return {}; }]>,
+  ];
+}
+
+def ScheduleBody : OpInterface<"ScheduleBody"> {
+  let cppNamespace = "::reprise::kernels";
+  let description = [{
+    An op that becomes several launches, or an exchange of ranks.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Builds what it becomes, and lets its readers read that.
+    }], "void", "buildSchedule",
+    (ins "::reprise::kernels::ScheduleBuilder &":$schedule)>,
+    InterfaceMethod<[{
+      Whether it reads sums of the squares of its operands, which a product may
+      make beside these.
+    }], "bool", "readsSquares", (ins), [{}], [{ return false; }]>,
   ];
 }
 

@@ -11,6 +11,51 @@
 
 include "mlir/Pass/PassBase.td"
 
+def OverlapCollectives : Pass<"reprise-overlap-collectives", "::mlir::ModuleOp"> {
+  let summary = "Let ranks meet while they compute";
+  let description = [{
+    In `@step` ops in which ranks meet begin as soon as what they read is there (`rt.begun`), and an
+    `rt.wait` stands before the first op that reads what they make, or writes over what they keep.
+    That is done where something is computed in between.
+
+    * A sum of gradients in the update is taken apart by the order in which the backward pass makes
+      them, into some 16 parts of like bytes. They begin there, end where the update begins, and run
+      once, in the last micro-batch (`rt.once`). Sums of values that the update itself makes, such as
+      those of several reduction groups, stay where they are. Each element is the same sum of the
+      same terms.
+    * A value that is gathered again from a part that a plan keeps begins at most two products early.
+    * Shares of parameters are gathered from where they are made up to the end of the step.
+    * Ops along `pp`, or of some ranks of an axis, stay as they are.
+
+    The most bytes that are alive at one time do not grow: an op that would raise them stays as it
+    is. Its workspace is alive for longer, which all that is under way at one time have in common;
+    so are its results, from where it begins, and its operands, up to the wait. Ops are looked at in
+    their order, so the outcome depends on the schedule alone, which all ranks share.
+
+    A module with `rt.no_overlap` stays as it is.
+
+    Needs: tensor form. Keeps: all bits; the order of all else.
+
+    Remarks, category `Memory`: `Overlapped`, with the ops that are `begun`, and those `refused` for
+    their bytes.
+
+    ```mlir
+    %g = rt.launch @backward(%x) : (tensor<16xf32>) -> tensor<16xf32>
+    %h = rt.launch @backward(%y) : (tensor<16xf32>) -> tensor<16xf32>
+    rt.update
+    %sum:2 = rt.collective all_reduce(%g, %h) over "dp" ranks 2
+      : (tensor<16xf32>, tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>)
+    // ==> %g = rt.launch @backward(%x) : …
+    //     %going = rt.collective all_reduce(%g) over "dp" ranks 2 {rt.begun = 0 : i64, rt.once} : …
+    //     %h = rt.launch @backward(%y) : …
+    //     %sum = rt.wait 0 for(%going) {rt.once} : …
+    //     rt.update
+    //     %rest = rt.collective all_reduce(%h) over "dp" ranks 2 : …
+    ```
+  }];
+  let dependentDialects = ["::reprise::rt::RTDialect"];
+}
+
 def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every tensor of the schedule its bytes in one arena";
   let description = [{
@@ -19,7 +64,7 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
     outputs, and then everything that lives within a step, packed so that buffers share bytes
     where their lives do not overlap.
 
-    * A result that its kernel makes in place (`rt.in_place`), and the result of a product
+    * A result that its kernel makes in place (`rt.in_place`), and the result of a GEMM
       with an addend, take the buffer of that operand, which nothing may read later and
       the op only there.
     * What `@step` returns in place of a gradient's argument that nothing reads is made in that
@@ -32,12 +77,12 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
     * A result that may alias an operand (`rt.may_alias`) takes its buffer if the operand is a
       value of the step, is read by nothing later, and by this op only there. Results of
       `@step` keep bytes of their own.
-    * A product gets its workspace for as long as it runs.
-    * With `rt.places` on an op its results and its workspace have places that a like schedule has
-      for them, in bytes from where activations begin (-1: none). They are taken, and other buffers
-      lie among them, unless two are in each other's way. What may alias does not where operand and
-      result have two places. Where others do not fit below the known ones, the schedule is packed by
-      itself, too.
+    * A GEMM gets its workspace for as long as it runs.
+    * With `rt.known_offsets` on an op its results and its workspace get the offsets that a like
+      schedule has for them, in bytes from the beginning of activations (-1: none). Other buffers lie
+      among them, unless two are in each other's way. A result that may alias an operand does not
+      where their offsets differ. Where others do not fit below the known ones, the schedule is packed
+      by itself, too.
 
     The arguments of `@step` become `rt.buffer`s with `rt.state` or `rt.role`; its
     results that replace a state must already be in the buffer of that state.
@@ -80,7 +125,7 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
            "Offsets are multiples of this many bytes, recorded as rt.alignment; 0: those that "
            "are recorded, or 64">,
     Option<"gemmWorkspace", "gemm-workspace", "int64_t", /*default=*/"0",
-           "Bytes of workspace of every product, recorded as rt.gemm_workspace; 0: what "
+           "Bytes of workspace of every GEMM, recorded as rt.gemm_workspace; 0: what "
            "each needs on the CPU">,
     Option<"mostLaunches", "most-launches", "int64_t", /*default=*/"0",
            "Launches that a device is given at a time, recorded as rt.most_launches; 0: the "
@@ -99,7 +144,7 @@ def VerifyPlan : Pass<"reprise-verify-plan", "::mlir::ModuleOp"> {
       ends with the last buffer; its categories add up to it, and each has room for its buffers.
     * States and roles have bytes of their own, but for gradients with `init = none`.
     * A read finds all bytes as they were last written through the buffer that is read. What
-      a product adds to is one whole value. A part of a buffer counts as that buffer; what
+      a GEMM adds to is one whole value. A part of a buffer counts as that buffer; what
       is made in parts is written once.
     * An output never shares bytes with another output, and with an input only where the
       kernel's `rt.in_place` or `rt.may_alias` says so, and then all of them. What is
@@ -110,6 +155,9 @@ def VerifyPlan : Pass<"reprise-verify-plan", "::mlir::ModuleOp"> {
     * A gradient with `init = none`, of a step of one micro-batch, is not there when it begins. It is written as a
       whole, once, through its own buffer, over nothing that is read later; from then on to the end of the
       step it changes from its old value only.
+    * From where ranks begin something (`rt.begun`) to its `rt.wait` nothing else touches its results
+      and workspace, or writes its operands. Both stand above `rt.update`, or below. All that is begun
+      may have one workspace. Above `rt.update` only ops with `rt.once` touch results of ops with it.
     * A step with an update makes all gradients where they are, and replaces those below `rt.update` to
       which it has added.
     * `@evaluate` and `@sample` have states, rotary tables and shared inputs exactly where `@step`

@@ -20,6 +20,7 @@ bool isOfMicroBatch(llvm::StringRef role);
 /// for each other that is given to the device at a time, and again for those
 /// that come next. How many there are at a time depends on the launches of a
 /// micro-batch. 0 for a device that is given its inputs one by one.
+/// (A stage of a pipeline has those of all micro-batches in its schedule.)
 int64_t getWaitingBytes(mlir::func::FuncOp step, int64_t launches,
                         int64_t bytes);
 

@@ -18,10 +18,13 @@ def AnnotateLayout : Pass<"reprise-annotate-layout", "::mlir::ModuleOp"> {
 
     * Values that only ops which keep heads or columns apart lead from `nn.linear` to `nn.linear`,
       or to the loss, are cut by columns, `S`. Such ops are `nn.rope`, attention in both forms,
-      `nn.gelu`, `nn.swiglu`, `nn.rms_norm` of heads, and `nn.dropout`, `nn.cast` and `nn.scale`.
+      `nn.latent_heads`, `nn.gelu`, `nn.swiglu`, `nn.weighted_swiglu`, `nn.rms_norm` of heads, and
+      `nn.dropout`, `nn.cast` and `nn.scale`.
     * A linear whose result is cut has its weight cut by its results (a column linear), one
-      whose input is cut by its inputs (a row linear). The rows of a table of `nn.embedding`
-      are cut.
+      whose input is cut by its inputs (a row linear). So are the weights of all experts of an
+      `nn.grouped_linear`. The rows of a table of `nn.embedding` are cut.
+    * What a row linear without a bias makes stays parts of a sum, `P`, if all that reads it is an
+      `nn.combine`, or an `nn.add` to another one of these.
     * All else is whole, `I`; with `sequence-parallel`, or `nn.sequence_parallel` on the module, the
       values along the residual stream are cut in their second dimension, `S(1)`.
     * A parameter that is whole and has gradients from parts of its uses is `R`.
@@ -83,6 +86,50 @@ def Partition : Pass<"reprise-partition", "::mlir::ModuleOp"> {
     //   %h = nn.linear %own, %w out_in : (tensor<2x4x8xf32>, tensor<3x8xf32>) -> tensor<2x4x3xf32>
     //   %all = nn.all_gather %h to I over "tp" dim 2 : (tensor<2x4x3xf32>) -> tensor<2x4x6xf32>
     //   %g = nn.gelu %all tanh : tensor<2x4x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::reprise::nn::NNDialect"];
+}
+
+def PartitionExperts : Pass<"reprise-partition-experts", "::mlir::ModuleOp"> {
+  let summary = "Send rows to the ranks of their experts";
+  let description = [{
+    Where the mesh has an axis `ep`, a part of `dp`, each of its `n` ranks has the weights of `E/n`
+    experts, in order. Products of rows with the weights of their experts are done there, as is what
+    only goes on from these row by row: the pass makes a value of the rows of tokens, puts an
+    `nn.send_rows` where these go and an `nn.return_rows` where they come back, and an
+    `nn.gather_offsets` behind each sort, so that all ranks know how many rows go where. Each row comes
+    back by itself, so that the sum of a token's rows does not depend on who made them.
+
+    A rank has room for all rows that can come: of each rank's `T` tokens with `S` slots
+    `T * min(S, E/n)`, or with a capacity `C` no more than `C * E/n`.
+
+    Weights of experts are `S(0)` along `ep`, and `R` along `ep_copies`, the ranks along `dp` that
+    have the same ones.
+
+    So it does with `@forward`, `@evaluate` and `@sample`, each of which has rows of its own.
+
+    Needs: `reprise-partition`, if ranks share the model, and `reprise-derive-inference`; before
+    `reprise-differentiate`. Refused: experts that the ranks do not divide, weights of experts that are
+    no parameter or in parts already.
+
+    ```mlir
+    module attributes {nn.mesh = #nn.mesh<dp = 2, ep = 2 step 1>} {
+      func.func @forward(%x: tensor<1x4x8xf32>, %i: tensor<1x4x1xi32>, %w: tensor<4x6x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>})
+          -> tensor<1x4x6xf32> {
+        %o, %p, %e = nn.sort_rows %i : (tensor<1x4x1xi32>) -> (tensor<4xi32>, tensor<1x4x1xi32>, tensor<5xi32>)
+        %r = nn.grouped_linear %x, %w, %e rows %o, %p
+          : (tensor<1x4x8xf32>, tensor<4x6x8xf32>, tensor<5xi32>, tensor<4xi32>, tensor<1x4x1xi32>) -> tensor<4x6xf32>
+        %y = nn.combine %r, %o, %p : (tensor<4x6xf32>, tensor<4xi32>, tensor<1x4x1xi32>) -> tensor<1x4x6xf32>
+        return %y : tensor<1x4x6xf32>
+      }
+    }
+    // ==> %w: tensor<2x6x8xf32> {…, nn.layout = #nn.layout<ep = S(0)>}
+    //   %all, %own = nn.gather_offsets %e over "ep" : (tensor<5xi32>) -> (tensor<2x5xi32>, tensor<3xi32>)
+    //   %d = nn.dispatch %x, %o, %p : (tensor<1x4x8xf32>, tensor<4xi32>, tensor<1x4x1xi32>) -> tensor<4x8xf32>
+    //   %s = nn.send_rows %d, %all over "ep" : (tensor<4x8xf32>, tensor<2x5xi32>) -> tensor<8x8xf32>
+    //   %r = nn.grouped_linear %s, %w, %own : (tensor<8x8xf32>, tensor<2x6x8xf32>, tensor<3xi32>) -> tensor<8x6xf32>
+    //   %h = nn.return_rows %r, %all over "ep" : (tensor<8x6xf32>, tensor<2x5xi32>) -> tensor<4x6xf32>
     ```
   }];
   let dependentDialects = ["::reprise::nn::NNDialect"];

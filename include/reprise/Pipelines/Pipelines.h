@@ -24,8 +24,8 @@ enum class Phase {
   NN,      ///< `@forward` in nn, as the frontend builds it
   Joint,   ///< `@step`: forward, backward, update
   Remat,   ///< the same, decided and applied
-  Kernels, ///< launches and products on tensors, kernels of nn
-  RT,      ///< launches and products on planned buffers, kernels of linalg
+  Kernels, ///< launches and GEMMs on tensors, kernels of nn
+  RT,      ///< launches and GEMMs on planned buffers, kernels of linalg
   LLVM,    ///< kernels in the LLVM dialect, for the CPU
   GPU,     ///< or, instead, kernels for GPUs in the module @device
   NVVM,    ///< the same in the NVVM dialect
@@ -51,10 +51,14 @@ struct RecomputeOptions {
   int64_t tensorRanks = 1;
   bool sharesPositions = false;
   bool isFree = true; ///< drop what kernels of backward make on their way
+  /// Whether a plan file decides on some values all the same, and whether it is
+  /// what says that no others are free.
+  bool hasRules = false, isFreeByPlan = false;
 
   /// "none", "selective core_attn,mlp", "selective (nothing)", "full uniform
   /// 2", "plan FILE"; then what differs from a default: "; 2 stages of 4,4
-  /// layers", "; last segment too", "; saved inputs shared", "; nothing free".
+  /// layers", "; last segment too", "; saved inputs shared", "; nothing free"
+  /// or, where rules say what is, "; nothing else free".
   std::string describe() const;
   /// What of it a budget is planned under: "selective mlp and nothing free";
   /// empty if nothing is decided.
@@ -71,13 +75,15 @@ struct TargetOptions {
   bool biasKernels = false;   ///< gradients of biases not by the library
   bool rowsApart = false;     ///< kernels apart, as some plan has them
   bool isPipeline = false;    ///< a module in the module for each stage
+  bool overlap = true;        ///< ranks compute while they meet
 };
 
 /// Whether `module` is for the stages of a pipeline, by its mesh.
 bool isPipeline(mlir::ModuleOp module);
 
 /// Writes on `module` how memory is planned for the target, if that is not as
-/// for the CPU: cuBLASLt's workspace, and buffers at multiples of 256 bytes.
+/// for the CPU: cuBLASLt's workspace, and buffers at multiples of 256 bytes;
+/// and that ranks begin nothing before they wait for it, if so.
 void setTarget(mlir::ModuleOp module, const TargetOptions &target);
 
 /// Appends the passes that write decisions as `recompute` says, on a module of

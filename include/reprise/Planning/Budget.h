@@ -14,6 +14,7 @@
 #include "reprise/Planning/Phases.h"
 #include "reprise/Solver/Certificate.h"
 #include "reprise/Solver/Regret.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,15 @@ struct Budget {
   int64_t bytes = 0;
   /// What was asked, but for the budget: for messages. Empty: not known.
   std::string command = {};
+  /// Of stages, whose programs may need more than the solver counts for their
+  /// chunks by themselves: takes the smallest plans that are found, whatever
+  /// `bytes` says; and what the program of those needs, for the refusal.
+  bool isLeast = false;
+  std::optional<int64_t> neededBytes = {};
 };
+
+/// The option that asks for a little more than `smallest` bytes.
+std::string getFitting(Budget::Kind kind, int64_t smallest);
 
 /// A plan that a budget could have been met with, or not.
 struct BudgetChoice {
@@ -65,7 +74,7 @@ struct BudgetReport {
   std::vector<BudgetPlan> curve;
   /// Megatron's options for the same step, each kind with the least time that
   /// is within the budget, or else with the least memory.
-  std::vector<BudgetChoice> rivals;
+  std::vector<BudgetChoice> baselines;
   /// What the plan would cost beside the best one if some ops took longer, or
   /// less; of a micro-batch. Empty unless it was asked for.
   std::vector<solver::Scenario> scenarios;
@@ -140,7 +149,7 @@ struct PipelineReport {
   std::vector<Point> curve; ///< bytes grow, seconds fall
   bool hasBounds = false;
   /// As in `BudgetReport`: bytes of the stage that needs most.
-  std::vector<BudgetChoice> rivals;
+  std::vector<BudgetChoice> baselines;
   double bareSeconds = 0; ///< of the schedule without replays
   solver::PipelineCertificate certificate;
 

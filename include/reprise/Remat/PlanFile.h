@@ -52,6 +52,9 @@ struct PlanFile {
   /// Whether what no rule is about may be dropped by
   /// reprise-remat-annotate-free.
   bool isFree = true;
+  /// Whether rules name what moves rows to experts on other ranks; otherwise
+  /// that follows what it is made of, or made for.
+  bool namesMoves = false;
   std::vector<PlanRule> rules;
 };
 

@@ -9,6 +9,7 @@
 #ifndef REPRISE_REPORT_MEGATRON_H
 #define REPRISE_REPORT_MEGATRON_H
 
+#include "reprise/Interfaces/LayerShape.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,28 +19,7 @@
 /// column to compare with. 16-bit activations, masks of a byte an element,
 /// norms that keep their inputs and outputs, statistics of norms left out.
 namespace reprise::report::megatron {
-/// A layer, and the micro-batch that goes through it.
-struct LayerShape {
-  int64_t sequence = 0, microBatch = 0;
-  int64_t hidden = 0, heads = 0, feedForward = 0;
-  int64_t keyHeads = 0;     ///< of keys and values; 0: as many as `heads`
-  int64_t headWidth = 0;    ///< 0: all heads are as wide as `hidden`
-  bool gated = false;       ///< two projections into the feed-forward width
-  bool normedHeads = false; ///< norms of queries and keys
-  bool normsBefore = true;  ///< a norm before attention, one before the MLP
-  bool normsAfter = false;  ///< norms of what these put out
-  bool fusedAttention = false;
-  bool attentionDropout = true, hiddenDropout = true;
-  int64_t experts = 0;      ///< in place of `feedForward`; 0: none
-  int64_t slots = 0;        ///< experts of a token
-  int64_t expertWidth = 0;  ///< inside one
-  int64_t sharedWidth = 0;  ///< inside the one that all tokens share; 0: none
-  bool gatesShared = false; ///< what that puts out has a weight of its own
-  /// Columns of the latents of latent attention, of keys and values and of
-  /// queries, 0: none; and of a key those that all heads have in common.
-  int64_t keyLatent = 0, queryLatent = 0, sharedKey = 0;
-  int64_t valueWidth = 0; ///< of a head of values; 0: that of heads
-};
+using reprise::LayerShape;
 
 /// How a layer is divided between ranks.
 struct Parallelism {
@@ -63,6 +43,9 @@ std::string checkDivision(const LayerShape &shape,
 /// Bytes that one rank keeps of layer `layer` of a model chunk.
 int64_t getLayerBytes(const LayerShape &shape, const Parallelism &parallelism,
                       const Options &options, int64_t layer);
+
+/// And of the input of a layer.
+int64_t getInputBytes(const LayerShape &shape, const Parallelism &parallelism);
 
 /// What one rank has of its pipeline stage when it has most: 18 bytes for each
 /// parameter that is trained, 2 in bf16, 4 of its gradient, and 12 of the

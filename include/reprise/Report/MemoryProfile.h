@@ -31,6 +31,9 @@ struct Position {
   std::vector<std::string> makers;
   Phase phase;
   Workload load;
+  /// The number of what it only begins, or waits for; -1: neither.
+  int64_t begins = -1, waits = -1;
+  bool isOnce = false; ///< In the last micro-batch of a step alone.
 };
 
 /// What a value that lives within a step is there for.

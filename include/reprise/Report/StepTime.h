@@ -20,6 +20,7 @@
 #include "reprise/Solver/StageSchedule.h"
 #include "llvm/Support/JSON.h"
 #include <map>
+#include <set>
 
 namespace reprise::report {
 /// Seconds of one micro-batch on a rank.
@@ -75,6 +76,9 @@ struct StepTime {
 LayerSeconds timeAsMegatron(mlir::func::FuncOp step, const CostTable &costs,
                             const megatron::Options &options,
                             llvm::ArrayRef<int64_t> chunks);
+
+/// The layers of `step` that predict a further token.
+std::set<int64_t> getFurtherLayers(mlir::func::FuncOp step);
 
 /// How the launches of `step`, in buffer form, run one after another. Seconds
 /// of the update are shared as those of `like`.

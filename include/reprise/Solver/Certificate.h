@@ -53,7 +53,7 @@ struct CertifiedGradient {
   std::string name;
   std::vector<std::string> reads; ///< tensors or inputs of the class
   /// Of all else that no plan spares it: gradients read, results, workspace.
-  /// Counted only if this op is a moment of the dual.
+  /// Counted only if this op is a point of the dual.
   int64_t bytes = 0;
 };
 
@@ -98,7 +98,7 @@ struct CertifiedBuffer {
   int64_t inPlaceOf = -1;
 };
 
-/// A position of the schedule: a launch, or a product.
+/// A position of the schedule: a launch, or a GEMM.
 struct CertifiedLaunch {
   struct Replay {
     int64_t layer;
@@ -115,7 +115,7 @@ struct CertifiedLaunch {
 };
 
 /// A point of the backward pass at which memory has a price.
-struct CertifiedMoment {
+struct PricedPoint {
   /// The layer whose backward pass is under way; the number of layers if none
   /// has begun.
   int64_t layer = 0;
@@ -147,12 +147,12 @@ struct Certificate {
   std::vector<CertifiedLayer> layers; ///< in the order of the forward pass
   std::vector<CertifiedBuffer> buffers;
   std::vector<CertifiedLaunch> schedule;
-  std::vector<CertifiedMoment> moments;
-  /// Moments that may have a price; no part of the file.
-  std::vector<CertifiedMoment> candidates;
+  std::vector<PricedPoint> points;
+  /// Points that may have a price; no part of the file.
+  std::vector<PricedPoint> candidates;
 };
 
-/// Fills `minimum` of each layer from `moments`, and `lowerBoundSeconds`: what
+/// Fills `minimum` of each layer from `points`, and `lowerBoundSeconds`: what
 /// the prices prove, and that each layer has one whole choice. Exact for
 /// classes with few sets of values that may be needed of the ops before one;
 /// takes time for each of these sets, and for each sum of choices that comes
@@ -217,7 +217,7 @@ StageReplays getStageReplays(const PipelineCertificate &certificate,
 double getStageBound(const PipelineCertificate &certificate, int64_t stage);
 
 /// Gives the chunks of a stage, which share a budget, one price of memory, and
-/// each of them a moment out of its `candidates`: those with which
+/// each of them a point out of its `candidates`: those with which
 /// `getStageBound` proves most. Does not depend on the plan of the chunks.
 void sharePrice(PipelineCertificate &certificate, int64_t stage);
 

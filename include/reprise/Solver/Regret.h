@@ -15,7 +15,7 @@ namespace reprise::solver {
 
 /// Costs other than those a plan was chosen by.
 struct Scenario {
-  std::string name;       ///< "products 20 % slower"
+  std::string name;       ///< "GEMMs 20 % slower"
   double seconds = 0;     ///< the plan's replays of a micro-batch, then
   double bestSeconds = 0; ///< and those of the plan chosen by them
   double regretSeconds() const { return seconds - bestSeconds; }

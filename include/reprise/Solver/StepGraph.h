@@ -46,7 +46,7 @@ struct StepValue {
   bool isView = false;
 };
 
-/// A launch or product.
+/// A launch or GEMM.
 struct StepOp {
   /// An operand and a result that may be in the same bytes, or must.
   struct Sharing {

@@ -29,8 +29,10 @@ def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
     layer, `L` for the loss. Without both, they are those of `nn.chunk_layers` on the module, for the stages of
     `nn.mesh`, or sizes differ by one at most. One chunk is no cut.
 
+    `@evaluate` and `@sample`, if they are there, are cut in the same way.
+
     Refused: values other than one that cross a border, a chunk without a parameter to train,
-    other functions beside `@forward`.
+    other functions beside these.
 
     ```mlir
     // with stages=2
@@ -145,14 +147,19 @@ def UnrollStages : Pass<"reprise-unroll-stages", "::mlir::ModuleOp"> {
     | `pipe.backward` | `nn.backward`, and those below; if the stage has `pipe.backward_weight`, those that the gradient of the input needs |
     | `pipe.backward_weight` | `nn.backward`, and all others below |
     | `pipe.send`, `pipe.receive` | `nn.send`, `nn.receive`, on lane 0 what goes on, on lane 1 what goes back |
-    | `pipe.reduce` | for parameters that the first and the last chunk train, `nn.all_reduce` below `nn.update` |
+
+    Behind the last micro-batch of each of its `nn.reduction_groups` but the last one, `nn.push` puts sums aside.
+
+    `@evaluate` and `@sample` of a stage have all of its chunks in their order, between `nn.receive` and
+    `nn.send`, on lane 0 and on lane 2.
 
     A step has the inputs of all its micro-batches, each with `nn.micro_batch`. It has the parameters of the
-    chunks of the stage, and their sums of gradients, to which one task after another adds. Optimizer and
-    norm are left to `reprise-add-optimizer`.
+    chunks of the stage, and their sums of gradients, to which one task after another adds. Optimizer,
+    norm and sums over stages are left to `reprise-add-optimizer`; for those `nn.sum_stages` is on the
+    parameters that the first and the last chunk train.
 
     A module without a `pipe.schedule` is left as it is. Refused: chunks that are not there or of
-    other micro-batches, groups of micro-batches, a parameter that is trained on two chunks other than
+    other micro-batches, a parameter that is trained on two chunks other than
     the first and the last.
 
     ```mlir

@@ -16,6 +16,10 @@ namespace reprise {
 /// and its gradient, which they pass back.
 inline constexpr llvm::StringLiteral kBorder = "border";
 inline constexpr llvm::StringLiteral kBorderGradient = "border_gradient";
+/// On a parameter that two stages train: the stages, which sum its gradients.
+inline constexpr llvm::StringLiteral kSumStagesAttr = "nn.sum_stages";
+/// On the norm of stages: the axis along which ranks have shares.
+inline constexpr llvm::StringLiteral kSharesAttr = "nn.shares";
 } // namespace reprise
 
 #endif // REPRISE_SUPPORT_BORDERS_H

@@ -25,6 +25,7 @@ LogicalResult cuda::emitBlockSums(DeviceCode &code, rt::BlockSumsOp op,
                                   DeviceKernel &kernel) {
   constexpr int64_t kBlock = rt::BlockSumsOp::kBlock;
   code.lanes = 4;
+  const int64_t aligned = countAlignedLanes(kernel.source);
   // Of each operand the blocks, the elements and the buffer.
   SmallVector<int64_t> blocks, sizes, buffers;
   for (auto [index, input] : llvm::enumerate(op.getInputs())) {
@@ -55,7 +56,7 @@ LogicalResult cuda::emitBlockSums(DeviceCode &code, rt::BlockSumsOp op,
 
   auto add = [&](Value a, Value b) { return code.add(a, b); };
   auto add1 = [&](Value sum, Value c, Value mask) {
-    Value x = code.load(lanes, base, c, mask, code.lanes, /*constant=*/true);
+    Value x = code.load(lanes, base, c, mask, aligned, /*constant=*/true);
     return add(sum, op.getSquare() ? code.mul(x, x) : x);
   };
   // Four at a time, whose loads are under way at once; then one by one.

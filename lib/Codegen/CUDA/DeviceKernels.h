@@ -35,6 +35,9 @@ void emitRankSum(DeviceCode &code, mlir::Type element, DeviceKernel &kernel);
 /// `multiple`.
 int64_t chooseLanes(const codegen::LoopNest &nest, mlir::func::FuncOp source,
                     int64_t multiple);
+/// Of four lanes of f32, how many an access may take as aligned, wherever the
+/// kernel's buffers begin.
+int64_t countAlignedLanes(mlir::func::FuncOp source);
 
 } // namespace reprise::cuda
 

@@ -164,20 +164,55 @@ static DeviceKernel openKernel(DeviceCode &code, func::FuncOp source,
 // The body
 //===----------------------------------------------------------------------===//
 
+/// On a kernel while it is emitted: of each of its buffers, inputs before
+/// outputs, a power of two that divides where it begins in every launch.
+static constexpr StringLiteral kBeginsAttr = "rt.begins";
+/// Bytes of the widest access.
+static constexpr int64_t kVector = 16;
+
+/// Buffers begin at multiples of the plan's alignment, but parts of a buffer
+/// that is joined of several begin anywhere.
+static void recordBegins(ModuleOp module) {
+  llvm::StringMap<SmallVector<int64_t>> begins;
+  module.walk([&](rt::LaunchOp call) {
+    SmallVector<int64_t> &known = begins[call.getKernel()];
+    known.resize(call->getNumOperands(), kVector);
+    for (auto [begin, operand] : llvm::zip(known, call->getOperands()))
+      if (auto buffer = operand.getDefiningOp<rt::BufferOp>())
+        while (buffer.getOffset() % begin != 0)
+          begin /= 2;
+  });
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto found = begins.find(function.getName()); found != begins.end())
+      function->setAttr(kBeginsAttr, DenseI64ArrayAttr::get(module.getContext(),
+                                                            found->second));
+}
+
 int64_t cuda::chooseLanes(const LoopNest &nest, func::FuncOp source,
                           int64_t multiple) {
-  int64_t bytes = 1;
-  for (TypeRange types : {TypeRange(source.getArgumentTypes()),
-                          TypeRange(source.getResultTypes())})
-    for (Type type : types) {
-      auto tensor = cast<RankedTensorType>(type);
-      if (tensor.getNumElements() == nest.rows * nest.cols)
-        bytes = std::max<int64_t>(bytes, tensor.getElementTypeBitWidth() / 8);
-    }
-  int64_t lanes = 16 / std::max<int64_t>(bytes, 2);
+  SmallVector<Type> types(source.getArgumentTypes());
+  llvm::append_range(types, source.getResultTypes());
+  auto begins = source->getAttrOfType<DenseI64ArrayAttr>(kBeginsAttr);
+  int64_t lanes = kVector / 2;
+  for (auto [index, type] : llvm::enumerate(types)) {
+    auto tensor = cast<RankedTensorType>(type);
+    if (tensor.getNumElements() != nest.rows * nest.cols)
+      continue;
+    int64_t bytes = std::max<int64_t>(tensor.getElementTypeBitWidth() / 8, 1);
+    int64_t begin = begins ? begins[index] : kVector;
+    lanes = std::min(lanes, std::max<int64_t>(begin / bytes, 1));
+  }
   while (multiple % lanes != 0)
     lanes /= 2;
   return lanes;
+}
+
+int64_t cuda::countAlignedLanes(func::FuncOp source) {
+  int64_t begin = kVector;
+  if (auto begins = source->getAttrOfType<DenseI64ArrayAttr>(kBeginsAttr))
+    for (int64_t each : begins.asArrayRef())
+      begin = std::min(begin, each);
+  return std::max<int64_t>(begin / int64_t(sizeof(float)), 1);
 }
 
 static LogicalResult emitLoops(DeviceCode &code, DeviceKernel &kernel) {
@@ -321,6 +356,7 @@ struct EmitCUDA : cuda::impl::EmitCUDABase<EmitCUDA> {
     builder.setInsertionPointToEnd(module.getBody());
     auto target = NVVM::NVVMTargetAttr::get(&getContext(), /*optLevel=*/3,
                                             "nvptx64-nvidia-cuda", chip);
+    recordBegins(module);
     auto device = gpu::GPUModuleOp::create(builder, module.getLoc(), "device",
                                            ArrayRef<Attribute>{target});
     for (auto function :

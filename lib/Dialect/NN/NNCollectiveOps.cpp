@@ -9,6 +9,7 @@
 #include "Verify.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -88,10 +89,10 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   int64_t ranks = 1;
   for (auto [index, name, size, step] :
        llvm::enumerate(names, sizes, steps)) { // C1
-    if (!llvm::is_contained(kAxes, name.getValue()))
+    if (!llvm::is_contained(kMeshAxes, name.getValue()))
       return emitError() << "needs axes of "
-                         << llvm::join(ArrayRef(kAxes), ", ") << ", but got "
-                         << name;
+                         << llvm::join(ArrayRef(kMeshAxes), ", ")
+                         << ", but got " << name;
     if (llvm::is_contained(names.take_front(index), name))
       return emitError() << "needs each axis once, but got " << name
                          << " again";

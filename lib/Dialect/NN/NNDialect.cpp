@@ -6,12 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Facts.h"
+#include "Verify.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "reprise/Dialect/NN/Axes.h"
+#include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Support/Borders.h"
+#include "reprise/Support/Modules.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -35,6 +40,10 @@ void NNDialect::initialize() {
 #define GET_OP_LIST
 #include "reprise/Dialect/NN/NNOps.cpp.inc"
       >();
+  attachFacts(*getContext());
+  attachClassFacts(*getContext());
+  attachPartitionFacts(*getContext());
+  attachLayerFacts(*getContext());
 }
 
 //===----------------------------------------------------------------------===//
@@ -48,17 +57,13 @@ LogicalResult ScopeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (layer < -1 || layer >= kMostLayers)
     return emitError() << "needs a layer from 0 to " << kMostLayers - 1
                        << ", but got " << layer;
-  static constexpr StringLiteral kModules[] = {
-      "embedding", "layernorm", "attention",      "core_attn",   "mlp",
-      "moe",       "moe_act",   "shared_experts", "mla_up_proj", "residual",
-      "head",      "loss",      "optimizer"};
-  if (!llvm::is_contained(kModules, module))
-    return emitError()
-           << "needs a module of embedding, layernorm, attention, "
-              "core_attn, mlp, moe, moe_act, shared_experts, mla_up_proj, "
-              "residual, head, loss or optimizer, but got '"
-           << module << "'";
-  return success();
+  if (parseModule(module))
+    return success();
+  InFlightDiagnostic error = emitError() << "needs a module of ";
+  ArrayRef<ModuleInfo> known(kModuleTable);
+  for (const ModuleInfo &info : known.drop_back())
+    error << (&info == known.begin() ? "" : ", ") << info.name;
+  return error << " or " << known.back().name << ", but got '" << module << "'";
 }
 
 LogicalResult PartialAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -146,8 +151,8 @@ static LogicalResult verifyTrain(Operation *op, DictionaryAttr train) {
       auto number = dyn_cast<IntegerAttr>(value);
       good = number && number.getInt() >= 0;
       needs = "a whole number of at least 0";
-    } else if (name == "train_iters" || name == "vocab_size" ||
-               name == kMemoryBudget) {
+    } else if (name == "lr_decay_iters" || name == "train_iters" ||
+               name == "vocab_size" || name == kMemoryBudget) {
       auto number = dyn_cast<IntegerAttr>(value);
       good = number && number.getInt() >= 1;
       needs = "a whole number of at least 1";
@@ -208,7 +213,7 @@ static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute) {
 static LogicalResult verifyCounts(Operation *op, NamedAttribute attribute) {
   auto counts = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
   int64_t wanted =
-      attribute.getName() == kGradientCountsAttr ? 1 + std::size(kPartAxes) : 0;
+      attribute.getName() == kGradientCountsAttr ? 1 + std::size(kCutAxes) : 0;
   if (counts && !counts.empty() && (!wanted || counts.size() == wanted) &&
       llvm::all_of(counts.asArrayRef(), [](int64_t n) { return n >= 0; }))
     return success();
@@ -259,6 +264,9 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
                         op->getResult(0).getType());
   if (name == kTrainAttr && isa<DictionaryAttr>(value))
     return verifyTrain(op, cast<DictionaryAttr>(value));
+  if (auto axis = dyn_cast<StringAttr>(value);
+      axis && name == kSharesAttr && isa<StagesNormOp>(op))
+    return verifyAxis(op, axis);
   return op->emitOpError("has no use for the attribute '")
          << name << "' with value " << value;
 }
@@ -403,6 +411,13 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
       return success();
     return op->emitOpError("needs the number of a parameter and the place of "
                            "its gradient for '")
+           << name << "', but got " << value;
+  }
+  if (name == kSumStagesAttr && isArgument) {
+    auto stages = dyn_cast<DenseI64ArrayAttr>(value);
+    if (stages && stages.size() == 2 && stages[0] >= 0 && stages[0] < stages[1])
+      return success();
+    return op->emitOpError("needs two stages that ascend for '")
            << name << "', but got " << value;
   }
   if (name == kFollowsAttr && isArgument && isa<StringAttr>(value))

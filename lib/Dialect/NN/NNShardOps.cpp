@@ -10,6 +10,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "reprise/Dialect/NN/Axes.h"
+#include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Support/Shares.h"
 #include "llvm/ADT/StringExtras.h"
@@ -79,10 +81,10 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<StringAttr> names,
                                  ArrayRef<Word> words, ArrayRef<int64_t> dims) {
   for (auto [index, name, dim] : llvm::enumerate(names, dims)) {
-    if (!llvm::is_contained(kAxes, name.getValue())) // C1
+    if (!llvm::is_contained(kMeshAxes, name.getValue())) // C1
       return emitError() << "needs axes of "
-                         << llvm::join(ArrayRef(kAxes), ", ") << ", but got "
-                         << name;
+                         << llvm::join(ArrayRef(kMeshAxes), ", ")
+                         << ", but got " << name;
     if (llvm::is_contained(names.take_front(index), name)) // C1
       return emitError() << "needs each axis once, but got " << name
                          << " again";
@@ -114,11 +116,21 @@ int64_t LayoutAttr::getShardDim(StringRef axis) const {
 }
 
 int64_t nn::getPartAxis(Operation *module, LayoutAttr layout) {
-  for (auto [index, axis] : llvm::enumerate(kPartAxes))
+  for (auto [index, axis] : llvm::enumerate(kCutAxes))
     if (layout && layout.getWord(axis) == Word::Shard &&
         getAxisSize(module, axis) > 1)
       return index;
   return -1;
+}
+
+StringRef nn::getSamplesAxis(StringRef cutAxis) {
+  return cutAxis == kExpertAxis ? StringRef(kExpertCopiesAxis)
+                                : StringRef(kDataAxis);
+}
+
+StringRef nn::getSamplesAxis(LayoutAttr layout) {
+  bool isOfExperts = layout && layout.getShardDim(kExpertAxis) >= 0;
+  return getSamplesAxis(isOfExperts ? StringRef(kExpertAxis) : StringRef());
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,7 +178,8 @@ bool nn::isCollective(Operation *op) {
   if (auto head = dyn_cast<LinearCrossEntropyOp>(op))
     return bool(head.getAxis());
   return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, ReduceSharesOp,
-             GatherSharesOp, SharesNormOp>(op);
+             GatherSharesOp, SharesNormOp, GatherOffsetsOp, SendRowsOp,
+             ReturnRowsOp>(op);
 }
 
 /// C2 and C3 of what has a part and the whole.

@@ -8,6 +8,7 @@
 
 #include "reprise/Dialect/NN/Workload.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interfaces/CostModel.h"
 
@@ -22,13 +23,19 @@ static int64_t getBytes(TypeRange types) {
 }
 
 /// What the ranks along the op's axis exchange: of values and parts of them,
-/// the whole.
+/// the whole; of rows those of the rank's tokens, as many as others send where
+/// experts are used evenly.
 static void setExchange(Workload &load, Operation *op) {
   auto axis = op->getAttrOfType<StringAttr>("axis");
   auto members = op->getAttrOfType<DenseI64ArrayAttr>("members");
   int64_t ranks = members
                       ? members.size()
                       : nn::getAxisSize(op->getParentOfType<ModuleOp>(), axis);
+  if (isa<nn::SendRowsOp, nn::ReturnRowsOp>(op))
+    return setExchange(load, axis, ranks,
+                       std::min(getBytes(op->getOperand(0).getType()),
+                                getBytes(op->getResultTypes())),
+                       /*hasWholeSums=*/false);
   bool hasWholeSums = isa<nn::AllReduceOp, nn::SharesNormOp>(op);
   int64_t bytes = isa<nn::SharesNormOp>(op)
                       ? getBytes(op->getResultTypes())

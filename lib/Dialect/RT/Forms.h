@@ -23,6 +23,10 @@ void addEffects(mlir::Operation *op, mlir::ValueRange reads,
 /// Both forms of an op: all operands are buffers, or all are tensors.
 llvm::LogicalResult verifyForm(mlir::Operation *op, bool buffers);
 
+/// `rt.begun`, `rt.once` and `rt.no_overlap`, on `op`.
+llvm::LogicalResult verifyOverlapForm(mlir::Operation *op, llvm::StringRef name,
+                                      mlir::Attribute value);
+
 } // namespace reprise::rt
 
 #endif // REPRISE_LIB_DIALECT_RT_FORMS_H

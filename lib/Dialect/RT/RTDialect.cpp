@@ -12,8 +12,10 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/ABI/Gemm.h"
-#include "reprise/Dialect/RT/Places.h"
+#include "reprise/Dialect/RT/KnownOffsets.h"
+#include "reprise/Dialect/RT/RTExpertRankOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Support/Shares.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -41,6 +43,8 @@ void RTDialect::initialize() {
 #include "reprise/Dialect/RT/RTOps.cpp.inc"
       >();
   attachScheduledOps(*getContext());
+  attachScheduledRows(*getContext());
+  attachScheduledWait(*getContext());
 }
 
 //===----------------------------------------------------------------------===//
@@ -84,12 +88,10 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (hub.empty() && parts != 1)
     return emitError() << "needs the published tensor that it is part " << part
                        << " of " << parts << " of, but got no 'hub'";
-  if (hub.count('*') > 1 ||
-      (hub.contains('*') && (parts != 1 || !axis.empty())))
+  if (hub.count('*') > 1 || (hub.contains('*') && parts != 1))
     return emitError() << "needs one '*' in 'hub' at most, and no parts with "
-                          "it, but got '"
-                       << hub << "', " << parts << " parts and axis '" << axis
-                       << "'";
+                       << "it, but got '" << hub << "' and " << parts
+                       << " parts";
   return success();
 }
 
@@ -326,17 +328,17 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
                "needs 'rt.alignment' to be a power of two, but got ")
            << value;
   }
-  if (name == kPlacesAttr) {
+  if (name == kKnownOffsetsAttr) {
     auto places = dyn_cast<DenseI64ArrayAttr>(value);
     size_t numPlaces = op->getNumResults() + 1;
     if (isa<ScheduledOp>(op) && places && size_t(places.size()) == numPlaces &&
         llvm::all_of(places.asArrayRef(), [](int64_t place) {
-          return place >= kNoPlace && place <= kMostPlace;
+          return place >= kNoOffset && place <= kMostOffset;
         }))
       return success();
-    return op->emitOpError("needs 'rt.places' to be ")
-           << numPlaces << " numbers from -1 to " << kMostPlace
-           << ", for each result and the workspace of a launch or a product, "
+    return op->emitOpError("needs 'rt.known_offsets' to be ")
+           << numPlaces << " numbers from -1 to " << kMostOffset
+           << ", for each result and the workspace of a launch or a GEMM, "
               "but got "
            << value;
   }
@@ -350,6 +352,8 @@ LogicalResult RTDialect::verifyOperationAttribute(Operation *op,
   if (name == kPlanAttr && !isa<PlanAttr>(value))
     return op->emitOpError("needs 'rt.plan' to be an #rt.plan, but got ")
            << value;
+  if (name == kBegunAttr || name == kOnceAttr || name == kNoOverlapAttr)
+    return verifyOverlapForm(op, name, value);
   if (name == kInsteadAttr || name == kChipAttr)
     return verifyChipForm(op, name, value);
   if ((name == kStateAttr && isa<StateAttr>(value)) ||

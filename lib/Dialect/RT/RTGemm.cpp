@@ -1,4 +1,4 @@
-//===- RTGemm.cpp - Matrix products -----------------------------*- C++ -*-===//
+//===- RTGemm.cpp - GEMMs ---------------------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -48,7 +48,7 @@ int64_t GemmOp::getGroupCount() {
              : 0;
 }
 
-/// Counted as the ops of nn that become a product count them: for each element
+/// Counted as by the ops of nn that become a GEMM: for each element
 /// a multiply-add for each `k`, the bias, a scale other than 1, and the sum
 /// with what is there; and what an epilogue adds up.
 int64_t GemmOp::getFlops() {
@@ -104,7 +104,7 @@ int64_t GemmOp::getWorkspaceBytes() {
   return repriseGemmWorkspaceBytes(&gemm);
 }
 
-/// Checks one matrix of a product, `rows` times `cols`: its strides, and that
+/// Checks one matrix of a GEMM, `rows` times `cols`: its strides, and that
 /// `type` has its last element.
 static LogicalResult verifyMatrix(GemmOp op, StringRef name, ShapedType type,
                                   int64_t rows, int64_t cols, int64_t stride,
@@ -164,7 +164,7 @@ static LogicalResult verifyIndices(GemmOp op, StringRef name, Value value,
          << " elements, but got " << Type(type); // C9
 }
 
-/// What of a product with groups is there, and what is not.
+/// Checks which operands of a GEMM with groups are given.
 static LogicalResult verifyGroupOperands(GemmOp op) {
   int64_t rows = op.getGroupedRows(), slots = op.getSlots().value_or(1);
   std::optional<Gather> gather = op.getGather();

@@ -3,7 +3,7 @@
 // Scopes.
 
 func.func @scope_module(%x: tensor<4xf32>) {
-  // expected-error @+1 {{needs a module of embedding, layernorm, attention, core_attn, mlp, moe, moe_act, shared_experts, mla_up_proj, residual, head, loss or optimizer, but got 'mpl'}}
+  // expected-error @+1 {{needs a module of embedding, layernorm, attention, core_attn, mlp, moe, moe_act, shared_experts, mla_up_proj, mtp, residual, head, loss or optimizer, but got 'mpl'}}
   %y = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 3, module = "mpl">} : tensor<4xf32>
   return
 }

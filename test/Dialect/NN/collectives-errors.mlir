@@ -5,7 +5,7 @@ module attributes {nn.mesh = #nn.mesh<>} {}
 
 // -----
 
-// expected-error@below {{needs axes of pp, dp, tp, kv, kv_copies, but got "rows"}}
+// expected-error@below {{needs axes of pp, dp, tp, kv, kv_copies, ep, ep_copies, but got "rows"}}
 module attributes {nn.mesh = #nn.mesh<rows = 2>} {}
 
 // -----

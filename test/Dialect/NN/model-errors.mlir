@@ -130,6 +130,70 @@ func.func @take_position_c2(%x: tensor<2x8x24xf32>, %p: tensor<3xi32>) {
 
 // -----
 
+func.func @crop_positions_c1(%x: tensor<2x8x24xf32>) {
+  // expected-error @+1 {{'nn.crop_positions' op failed to verify that all of {input, out} have same element type}}
+  %y = nn.crop_positions %x from 1 : (tensor<2x8x24xf32>) -> tensor<2x7x24xbf16>
+  return
+}
+
+// -----
+
+func.func @crop_positions_c2(%x: tensor<2x8x24xf32>) {
+  // expected-error @+1 {{'nn.crop_positions' op needs 'out' to be [B, U, C] with C = 24 from 'input', but got 23 in 'tensor<2x7x23xf32>'}}
+  %y = nn.crop_positions %x from 1 : (tensor<2x8x24xf32>) -> tensor<2x7x23xf32>
+  return
+}
+
+// -----
+
+func.func @crop_positions_c2_ids(%x: tensor<2x8xi32>) {
+  // expected-error @+1 {{'nn.crop_positions' op needs 'out' to be [B, U] with B = 2 from 'input', but got 3 in 'tensor<3x7xi32>'}}
+  %y = nn.crop_positions %x from 1 : (tensor<2x8xi32>) -> tensor<3x7xi32>
+  return
+}
+
+// -----
+
+func.func @crop_positions_c3(%x: tensor<2x8xi32>) {
+  // expected-error @+1 {{'nn.crop_positions' op needs the 7 positions of 'out' to be of the 8 of 'input', but they begin at 2}}
+  %y = nn.crop_positions %x from 2 : (tensor<2x8xi32>) -> tensor<2x7xi32>
+  return
+}
+
+// -----
+
+func.func @crop_positions_c3_below(%x: tensor<2x8xi32>) {
+  // expected-error @+1 {{'nn.crop_positions' op needs the 7 positions of 'out' to be of the 8 of 'input', but they begin at -1}}
+  %y = nn.crop_positions %x from -1 : (tensor<2x8xi32>) -> tensor<2x7xi32>
+  return
+}
+
+// -----
+
+func.func @pad_positions_c1(%x: tensor<2x7x24xf32>) {
+  // expected-error @+1 {{'nn.pad_positions' op failed to verify that all of {input, out} have same element type}}
+  %y = nn.pad_positions %x from 1 : (tensor<2x7x24xf32>) -> tensor<2x8x24xbf16>
+  return
+}
+
+// -----
+
+func.func @pad_positions_c2(%x: tensor<2x7xf32>) {
+  // expected-error @+1 {{'nn.pad_positions' op needs 'input' to be [B, U, C], but got 'tensor<2x7xf32>'}}
+  %y = nn.pad_positions %x from 1 : (tensor<2x7xf32>) -> tensor<2x8x24xf32>
+  return
+}
+
+// -----
+
+func.func @pad_positions_c3(%x: tensor<2x7x24xf32>) {
+  // expected-error @+1 {{'nn.pad_positions' op needs the 7 positions of 'input' to be of the 6 of 'out', but they begin at 0}}
+  %y = nn.pad_positions %x from 0 : (tensor<2x7x24xf32>) -> tensor<2x6x24xf32>
+  return
+}
+
+// -----
+
 func.func @positions_backward_c1(%d: tensor<2x8x24xf32>) {
   // expected-error @+1 {{'nn.positions_backward' op result #0 must be non-empty statically shaped tensor of 32-bit float values, but got 'tensor<16x24xbf16>'}}
   %y = nn.positions_backward %d : (tensor<2x8x24xf32>) -> tensor<16x24xbf16>

@@ -14,6 +14,12 @@ func.func @embeddings(%ids: tensor<2x8xi32>, %table: tensor<307x24xf32>, %positi
   %y = nn.add_positions %x, %positions : (tensor<2x8x24xf32>, tensor<16x24xf32>) -> tensor<2x8x24xf32>
   // CHECK: nn.take_position %[[Y]], %{{.*}} : (tensor<2x8x24xf32>, tensor<2xi32>) -> tensor<2x24xf32>
   %at = nn.take_position %y, %position : (tensor<2x8x24xf32>, tensor<2xi32>) -> tensor<2x24xf32>
+  // CHECK: %[[SOME:.*]] = nn.crop_positions %[[Y]] from 3 : (tensor<2x8x24xf32>) -> tensor<2x5x24xf32>
+  %some = nn.crop_positions %y from 3 : (tensor<2x8x24xf32>) -> tensor<2x5x24xf32>
+  // CHECK: nn.crop_positions %[[IDS]] from 1 : (tensor<2x8xi32>) -> tensor<2x7xi32>
+  %further = nn.crop_positions %ids from 1 : (tensor<2x8xi32>) -> tensor<2x7xi32>
+  // CHECK: nn.pad_positions %[[SOME]] from 3 : (tensor<2x5x24xf32>) -> tensor<2x8x24xf32>
+  %all = nn.pad_positions %some from 3 : (tensor<2x5x24xf32>) -> tensor<2x8x24xf32>
   // CHECK: nn.positions_backward %[[Y]] : (tensor<2x8x24xf32>) -> tensor<16x24xf32>
   %dpositions = nn.positions_backward %y : (tensor<2x8x24xf32>) -> tensor<16x24xf32>
   return
@@ -174,6 +180,8 @@ func.func @loss(%logits: tensor<2x8x307xf32>, %targets: tensor<2x8xi32>) {
   %losses, %lse = nn.cross_entropy %logits, %targets : (tensor<2x8x307xf32>, tensor<2x8xi32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
   // CHECK: %[[LOSS:.*]] = nn.mean %[[LOSSES]] : (tensor<2x8xf32>) -> tensor<f32>
   %loss = nn.mean %losses : (tensor<2x8xf32>) -> tensor<f32>
+  // CHECK: nn.training_term %[[LOSS]], %[[LOSS]] by 1.000000e-01 : tensor<f32>
+  %more = nn.training_term %loss, %loss by 1.0e-01 : tensor<f32>
   // CHECK: nn.backward
   nn.backward
   // CHECK: %[[ONE:.*]] = nn.constant 1.000000e+00 : tensor<f32>

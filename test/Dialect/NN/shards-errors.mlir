@@ -5,7 +5,7 @@ func.func private @word(tensor<4xf32> {nn.layout = #nn.layout<tp = Q>})
 
 // -----
 
-// expected-error @+1 {{needs axes of pp, dp, tp, kv, kv_copies, but got "pt"}}
+// expected-error @+1 {{needs axes of pp, dp, tp, kv, kv_copies, ep, ep_copies, but got "pt"}}
 func.func private @axis(tensor<4xf32> {nn.layout = #nn.layout<pt = R>})
 
 // -----

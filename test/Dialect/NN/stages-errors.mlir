@@ -77,7 +77,7 @@ module attributes {nn.stage = -1 : i64} {}
 
 // -----
 
-// expected-error @+1 {{needs 3 numbers of at least 0 for 'nn.gradient_counts', but got array<i64: 1>}}
+// expected-error @+1 {{needs 4 numbers of at least 0 for 'nn.gradient_counts', but got array<i64: 1>}}
 module attributes {nn.gradient_counts = array<i64: 1>} {}
 
 // -----
@@ -90,4 +90,21 @@ module attributes {nn.chunk_layers = array<i64: 1, -1>} {}
 // expected-error @+1 {{needs the number of a parameter and the place of its gradient for 'nn.order', but got array<i64: 0>}}
 func.func @order(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>, nn.order = array<i64: 0>}) {
   return
+}
+
+// -----
+
+// expected-error @+1 {{needs two stages that ascend for 'nn.sum_stages', but got array<i64: 1, 1>}}
+func.func @step(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>, nn.sum_stages = array<i64: 1, 1>}) {
+  return
+}
+
+// -----
+
+module attributes {nn.mesh = #nn.mesh<pp = 2>} {
+  func.func @shares(%x: tensor<4xf32>) {
+    // expected-error @+1 {{needs an axis of #nn.mesh<pp = 2>, but got "dp"}}
+    %n = nn.stages_norm %x at [0] of 4 over "pp" {nn.shares = "dp"} : (tensor<4xf32>) -> tensor<f32>
+    return
+  }
 }

@@ -122,7 +122,7 @@ func.func @launch_c4(%x: tensor<16xf32>) {
 
 // -----
 
-// A product of [16, 24] and [24, 96].
+// A GEMM of [16, 24] and [24, 96].
 
 func.func @gemm_c1(%a: tensor<16x24xf32>, %b: tensor<24x96xf32>) {
   // expected-error @+1 {{'rt.gemm' op needs m, n and k of at least 1, but got 16, 96 and 0}}
@@ -692,8 +692,8 @@ func.func @state_hub() {
 // -----
 
 func.func @state_stack() {
-  // expected-error @+1 {{needs one '*' in 'hub' at most, and no parts with it, but got 'a.*', 1 parts and axis 'tp'}}
-  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, hub = "a.*", axis = "tp", dim = 0, extent = 4>} : memref<2x4xf32>
+  // expected-error @+1 {{needs one '*' in 'hub' at most, and no parts with it, but got 'a.*' and 2 parts}}
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, hub = "a.*", parts = 2>} : memref<2x4xf32>
   return
 }
 
@@ -845,8 +845,8 @@ func.func private @attention_of_another_chip() attributes {rt.kernel, rt.instead
 
 func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
 func.func @step(%x: tensor<4xf32>) {
-  // expected-error @+1 {{'rt.launch' op needs 'rt.places' to be 2 numbers from -1 to 1152921504606846976, for each result and the workspace of a launch or a product, but got array<i64: 64>}}
-  %y = rt.launch @k(%x) {rt.places = array<i64: 64>} : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error @+1 {{'rt.launch' op needs 'rt.known_offsets' to be 2 numbers from -1 to 1152921504606846976, for each result and the workspace of a launch or a GEMM, but got array<i64: 64>}}
+  %y = rt.launch @k(%x) {rt.known_offsets = array<i64: 64>} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
 
@@ -854,13 +854,13 @@ func.func @step(%x: tensor<4xf32>) {
 
 func.func private @k(tensor<4xf32>) -> tensor<4xf32> attributes {rt.kernel}
 func.func @step(%x: tensor<4xf32>) {
-  // expected-error @+1 {{'rt.launch' op needs 'rt.places' to be 2 numbers from -1 to 1152921504606846976, for each result and the workspace of a launch or a product, but got array<i64: -2, 0>}}
-  %y = rt.launch @k(%x) {rt.places = array<i64: -2, 0>} : (tensor<4xf32>) -> tensor<4xf32>
+  // expected-error @+1 {{'rt.launch' op needs 'rt.known_offsets' to be 2 numbers from -1 to 1152921504606846976, for each result and the workspace of a launch or a GEMM, but got array<i64: -2, 0>}}
+  %y = rt.launch @k(%x) {rt.known_offsets = array<i64: -2, 0>} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
 
 // -----
 
-// expected-error @+1 {{'builtin.module' op needs 'rt.places' to be 1 numbers}}
-module attributes {rt.places = array<i64: 0>} {
+// expected-error @+1 {{'builtin.module' op needs 'rt.known_offsets' to be 1 numbers}}
+module attributes {rt.known_offsets = array<i64: 0>} {
 }

@@ -1,7 +1,7 @@
 // RUN: reprise-opt %s | FileCheck %s
 // RUN: reprise-opt %s -mlir-print-op-generic | reprise-opt | FileCheck %s
 
-// Products of rows that belong to groups: forward, gradient of rows, gradient
+// GEMMs of rows that belong to groups: forward, gradient of rows, gradient
 // of weights, with rows of either operand elsewhere.
 
 // CHECK-LABEL: func @tensors(

@@ -103,6 +103,22 @@ func.func @step(%x: tensor<3x29x24xf32>, %kv: tensor<3x29x93xf32>, %dk: tensor<3
   %dx = nn.join_columns %c, %dr : (tensor<3x29x21xf32>, tensor<3x29x3xf32>) -> tensor<3x29x24xf32>
   return %c, %r, %k, %v, %dkv, %dr, %dx : tensor<3x29x21xf32>, tensor<3x29x3xf32>, tensor<3x29x51xf32>, tensor<3x29x51xf32>, tensor<3x29x93xf32>, tensor<3x29x3xf32>, tensor<3x29x24xf32>
 })"},
+    {"Positions", R"(
+func.func @step(%x: tensor<3x29x24xf32>, %ids: tensor<3x29xi32>, %table: tensor<1x24xf32>)
+    -> (tensor<3x21x24xf32>, tensor<3x29x24xf32>, tensor<3x29x24xf32>, tensor<3x25x24xf32>) {
+  %y = nn.crop_positions %x from 5 : (tensor<3x29x24xf32>) -> tensor<3x21x24xf32>
+  %further = nn.crop_positions %ids from 4 : (tensor<3x29xi32>) -> tensor<3x25xi32>
+  %e = nn.embedding %further, %table : (tensor<3x25xi32>, tensor<1x24xf32>) -> tensor<3x25x24xf32>
+  %p = nn.pad_positions %y from 5 : (tensor<3x21x24xf32>) -> tensor<3x29x24xf32>
+  %q = nn.pad_positions %e from 0 : (tensor<3x25x24xf32>) -> tensor<3x29x24xf32>
+  return %y, %p, %q, %e : tensor<3x21x24xf32>, tensor<3x29x24xf32>, tensor<3x29x24xf32>, tensor<3x25x24xf32>
+})"},
+    {"OnePosition", R"(
+func.func @step(%x: tensor<2x3x1xf32>) -> (tensor<2x1x1xf32>, tensor<2x3x1xf32>) {
+  %y = nn.crop_positions %x from 2 : (tensor<2x3x1xf32>) -> tensor<2x1x1xf32>
+  %p = nn.pad_positions %y from 1 : (tensor<2x1x1xf32>) -> tensor<2x3x1xf32>
+  return %y, %p : tensor<2x1x1xf32>, tensor<2x3x1xf32>
+})"},
     {"RopeOfOnePair", R"(
 func.func @step(%x: tensor<1x1x2xf32>, %r: tensor<1x2xf32>) -> (tensor<1x1x2xf32>, tensor<1x1x2xf32>) {
   %y = nn.rope %x, %r heads 1 half_split : (tensor<1x1x2xf32>, tensor<1x2xf32>) -> tensor<1x1x2xf32>

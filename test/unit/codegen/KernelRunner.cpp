@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -21,6 +20,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "reprise/ABI/Model.h"
 #include "reprise/Codegen/CPU/Passes.h"
+#include "reprise/Codegen/Common/RunPasses.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Kernels/Passes.h"
@@ -45,9 +45,11 @@ static std::unique_ptr<llvm::TargetMachine> createTargetMachine(bool wide) {
       llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     llvm::report_fatal_error(llvm::StringRef(error));
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, wide ? kWideProcessor : "x86-64-v3", "", llvm::TargetOptions(),
-      llvm::Reloc::PIC_));
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, wide ? kWideProcessor : "x86-64-v3",
+                                  "", options, llvm::Reloc::PIC_));
 }
 
 KernelRunner::KernelRunner(const std::string &text, bool wide) {
@@ -72,7 +74,10 @@ KernelRunner::KernelRunner(const std::string &text, bool wide) {
 
   std::unique_ptr<llvm::TargetMachine> machine = createTargetMachine(wide);
   ExecutionEngineOptions options;
-  auto optimize = makeOptimizingTransformer(3, 0, machine.get());
+  // Code is made as that of programs is.
+  auto optimize = [&](llvm::Module *code) {
+    return runPasses(*code, *machine, kKernelPasses);
+  };
   options.transformer = optimize;
   options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Default;
   engine = llvm::cantFail(

@@ -50,7 +50,7 @@ const char *const kArguments =
     "%experts: tensor<4x96x24xf32>, %gate: tensor<2x8x1xf32>, "
     "%rows: tensor<4xf32>, %narrow: tensor<8x4xf32>, "
     "%vn: tensor<2x8x15xf32>, %nh: tensor<2x8x39xf32>, %kr: tensor<2x8x4xf32>, "
-    "%ks: tensor<2x8x36xf32>";
+    "%ks: tensor<2x8x36xf32>, %all: tensor<2x5xi32>";
 
 const Case kCases[] = {
     {"nn.embedding %ids, %e",
@@ -63,6 +63,13 @@ const Case kCases[] = {
      384},
     {"nn.take_position %x, %at",
      "(tensor<2x8x24xf32>, tensor<2xi32>) -> tensor<2x24xf32>", 0},
+    {"nn.crop_positions %x from 3",
+     "(tensor<2x8x24xf32>) -> tensor<2x5x24xf32>", 0},
+    {"nn.crop_positions %ids from 1", "(tensor<2x8xi32>) -> tensor<2x7xi32>",
+     0},
+    {"nn.pad_positions %x from 3",
+     "(tensor<2x8x24xf32>) -> tensor<2x12x24xf32>", 0},
+    {"nn.training_term %one, %one by 0.5", "tensor<f32>", 2},
     {"nn.layer_norm %x, %c, %c eps 1.0",
      "(tensor<2x8x24xf32>, tensor<24xf32>, tensor<24xf32>) -> "
      "(tensor<2x8x24xf32>, tensor<2x8xf32>, tensor<2x8xf32>)",
@@ -232,6 +239,12 @@ const Case kCases[] = {
      "(tensor<2x8x24xf32>) -> tensor<2x16x24xf32>", 0},
     {"nn.reduce_scatter %x over \"tp\" dim 1",
      "(tensor<2x8x24xf32>) -> tensor<2x4x24xf32>", 192},
+    {"nn.gather_offsets %offsets over \"ep\"",
+     "(tensor<5xi32>) -> (tensor<2x5xi32>, tensor<3xi32>)", 0},
+    {"nn.send_rows %xr, %all over \"ep\"",
+     "(tensor<32x24xf32>, tensor<2x5xi32>) -> tensor<64x24xf32>", 0},
+    {"nn.return_rows %xr, %all over \"ep\"",
+     "(tensor<32x24xf32>, tensor<2x5xi32>) -> tensor<16x24xf32>", 0},
     {"nn.reduce_shares %x over \"dp\"", "tensor<2x8x24xf32>", 384},
     {"nn.shares_norm %w, %f over \"dp\"",
      "(tensor<24x96xf32>, tensor<96xf32>) -> tensor<f32>",
@@ -399,7 +412,8 @@ private:
     if (op.starts_with("nn.attention ") ||
         op.starts_with("nn.cross_entropy ") ||
         op.starts_with("nn.cross_entropy_part ") ||
-        op.starts_with("nn.push ") || op.starts_with("nn.rms_norm ") ||
+        op.starts_with("nn.gather_offsets ") || op.starts_with("nn.push ") ||
+        op.starts_with("nn.rms_norm ") ||
         op.starts_with("nn.swiglu_backward") ||
         op.starts_with("nn.split_columns") || op.starts_with("nn.latent_heads"))
       return "%r:2 = ";

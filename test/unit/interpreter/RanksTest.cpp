@@ -19,7 +19,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "python-free-frontend/Frontend.h"
 #include "reprise/Autodiff/Passes.h"
-#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Interpreter/Interpreter.h"
 #include "reprise/Partition/Passes.h"
 #include "llvm/Support/SourceMgr.h"
@@ -103,6 +103,52 @@ const std::string kQwen2 = R"(model:
   num_attention_heads: 4
 )";
 
+/// Experts in every layer.
+const std::string kMixtral = R"(model:
+  model_type: mixtral
+  vocab_size: 28
+  max_position_embeddings: 16
+  hidden_size: 24
+  intermediate_size: 12
+  num_hidden_layers: 2
+  num_attention_heads: 4
+  num_key_value_heads: 2
+  num_local_experts: 4
+)";
+/// Latent attention; experts of groups, and one that all tokens share, behind a
+/// layer without.
+const std::string kDeepSeek = R"(model:
+  model_type: deepseek_v3
+  vocab_size: 28
+  max_position_embeddings: 16
+  hidden_size: 20
+  intermediate_size: 28
+  num_hidden_layers: 2
+  num_attention_heads: 4
+  q_lora_rank: 14
+  kv_lora_rank: 11
+  qk_nope_head_dim: 5
+  qk_rope_head_dim: 4
+  v_head_dim: 7
+  n_routed_experts: 8
+  num_experts_per_tok: 3
+  moe_intermediate_size: 6
+  first_k_dense_replace: 1
+  n_group: 4
+  topk_group: 2
+)";
+/// Experts whose states have three blocks of shares.
+const std::string kWideExperts = R"(model:
+  model_type: mixtral
+  vocab_size: 28
+  max_position_embeddings: 16
+  hidden_size: 20
+  intermediate_size: 900
+  num_hidden_layers: 1
+  num_attention_heads: 2
+  num_local_experts: 4
+)";
+
 struct Case {
   const char *name;
   std::string model;
@@ -110,6 +156,7 @@ struct Case {
   int64_t data, tensor; ///< ranks along `dp` and `tp`
   bool isSequenceParallel;
   bool hasShares = false;
+  int64_t experts = 1; ///< ranks of those along `dp` that have other experts
 };
 
 const Case kCases[] = {
@@ -145,6 +192,17 @@ const Case kCases[] = {
     {"qwen2_4_two_keys_sequence", kQwen2 + kTwoKeys, "flash", 1, 4, true},
     {"qwen2_tied_4_sequence",
      kQwen2 + kFourKeys + "  tie_word_embeddings: true\n", "flash", 1, 4, true},
+    {"mixtral_2", kMixtral, "flash", 1, 2, false},
+    {"mixtral_4_sequence", kMixtral, "unfused", 1, 4, true},
+    {"deepseek_2", kDeepSeek, "flash", 1, 2, false},
+    {"deepseek_data_2_of_2_sequence", kDeepSeek, "flash", 2, 2, true},
+    {"mixtral_data_2_experts_2", kMixtral, "flash", 2, 1, false, false, 2},
+    {"mixtral_data_4_experts_2", kMixtral, "flash", 4, 1, false, false, 2},
+    {"deepseek_data_4_experts_4", kDeepSeek, "flash", 4, 1, false, false, 4},
+    {"deepseek_data_4_experts_2_shares", kDeepSeek, "unfused", 4, 1, false,
+     true, 2},
+    {"wide_experts_data_4_experts_2_shares", kWideExperts, "flash", 4, 1, false,
+     true, 2},
 };
 
 /// What an argument or result is, by the parameter it belongs to.
@@ -196,10 +254,14 @@ protected:
     Builder builder(&context);
     (*module)->setAttr(
         nn::kMeshAttr,
-        nn::MeshAttr::get(&context,
-                          {builder.getStringAttr(nn::kDataAxis),
-                           builder.getStringAttr(nn::kTensorAxis)},
-                          {test.data, test.tensor}));
+        nn::MeshAttr::get(
+            &context,
+            {builder.getStringAttr(nn::kDataAxis),
+             builder.getStringAttr(nn::kTensorAxis),
+             builder.getStringAttr(nn::kExpertAxis),
+             builder.getStringAttr(nn::kExpertCopiesAxis)},
+            {test.data, test.tensor, test.experts, test.data / test.experts},
+            {0, 0, test.tensor, test.tensor * test.experts}));
     if (test.hasShares)
       (*module)->setAttr(nn::kDistributedOptimizerAttr, builder.getUnitAttr());
     module->lookupSymbol("forward")->setAttr(nn::kMicroBatchesAttr,
@@ -209,6 +271,7 @@ protected:
     options.sequenceParallel = test.isSequenceParallel;
     manager.addPass(partition::createAnnotateLayout(options));
     manager.addPass(partition::createPartition());
+    manager.addPass(partition::createPartitionExperts());
     if (failed(manager.run(*module)) || failed(makeStep(*module)))
       return {};
     return module;
@@ -342,7 +405,7 @@ std::map<std::string, Cut> getCuts(func::FuncOp step) {
     auto parameter =
         step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr);
     auto layout = step.getArgAttrOfType<nn::LayoutAttr>(index, nn::kLayoutAttr);
-    for (StringRef axis : nn::kPartAxes)
+    for (StringRef axis : nn::kCutAxes)
       if (int64_t dim = layout ? layout.getShardDim(axis) : -1;
           parameter && dim >= 0)
         cuts[parameter.getName().str()] = {axis, dim};
@@ -363,7 +426,7 @@ TEST_P(RanksTest, HaveThePartsOfOneRanksStep) {
   Values expected = runWhole(wholeStep, values, test.data);
 
   auto cuts = getCuts(step);
-  EXPECT_EQ(cuts.empty(), test.tensor == 1);
+  EXPECT_EQ(cuts.empty(), test.tensor == 1 && test.experts == 1);
   auto shares = getShares(step);
   EXPECT_EQ(shares.empty(), !test.hasShares);
   auto mesh = (*shared)->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
@@ -375,9 +438,13 @@ TEST_P(RanksTest, HaveThePartsOfOneRanksStep) {
                      mesh.getCoordinate(rank, cut->second.axis),
                      mesh.getSize(cut->second.axis));
     auto share = shares.find(role);
+    bool isOfExperts = cut != cuts.end() && cut->second.axis == nn::kExpertAxis;
+    StringRef axis = isOfExperts ? StringRef(nn::kExpertCopiesAxis)
+                                 : StringRef(nn::kDataAxis);
     return share == shares.end()
                ? part
-               : getShare(part, share->second, rank / test.tensor, test.data);
+               : getShare(part, share->second, mesh.getCoordinate(rank, axis),
+                          mesh.getSize(axis));
   };
   Ranks ranks(mesh, SmallVector<func::FuncOp>(mesh.getNumRanks(), step));
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {

@@ -63,7 +63,7 @@ protected:
     budget.secondsPerByte = 0.3 / (1 << 30);
     budget.curve = {
         {1LL << 30, 1.0}, {2LL << 30, 0.75}, {5LL << 29, 0.5}, {5LL << 30, 0}};
-    budget.scenarios = {{"products 20 % slower", 0.6, 0.6},
+    budget.scenarios = {{"GEMMs 20 % slower", 0.6, 0.6},
                         {"attention 20 % faster", 0.5, 0.49}};
     budget.rivals = {{"full block 1", "reprisec x -o train", 2LL << 30, 0.8}};
     plan.budget = budget;

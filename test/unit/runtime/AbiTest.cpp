@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "reprise/ABI/ElementFormat.h"
 #include "reprise/ABI/Model.h"
 
 #include <gtest/gtest.h>
@@ -53,4 +54,19 @@ TEST(Abi, VersionIsOfAllDefinitions) {
         "void RepriseKernelFn(void *const *buffers, const int64_t *ids, "
         "int64_t begin, int64_t end);"})
     EXPECT_NE(versionWith(definition, ""), REPRISE_ABI_VERSION);
+}
+
+// A code is the index of its row.
+TEST(Abi, FormatsOfElements) {
+  int32_t code = 0;
+  for (const RepriseElementFormat &format : kRepriseElementFormats) {
+    EXPECT_EQ(format.code, code++);
+    EXPECT_EQ(repriseElementFormat(format.code), &format);
+    EXPECT_LE(format.bytes, repriseElementBytes(format.accumulator));
+  }
+  EXPECT_EQ(repriseElementBytes(REPRISE_F32), 4);
+  EXPECT_EQ(repriseElementBytes(REPRISE_BF16), 2);
+  EXPECT_STREQ(repriseElementName(REPRISE_BF16), "bf16");
+  for (int32_t none : {-1, code, INT32_MAX})
+    EXPECT_EQ(repriseElementFormat(none), kRepriseElementFormats);
 }

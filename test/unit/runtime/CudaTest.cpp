@@ -82,7 +82,7 @@ public:
   }
 
   /// Computes both; the largest difference, relative to the sums' size.
-  double difference(CudaDevice &device, Error &error) {
+  double difference(Gpu &device, Error &error) {
     std::vector<RepriseBuffer> buffers;
     for (int i = 0; i < 6; ++i)
       if (sizes[i])
@@ -123,7 +123,7 @@ private:
     return buffer;
   }
 
-  static void upload(CudaDevice &device, const RepriseBuffer &buffer,
+  static void upload(Gpu &device, const RepriseBuffer &buffer,
                      const std::vector<float> &values, int type, Error &error) {
     std::vector<uint16_t> halves;
     for (float value : values)
@@ -136,7 +136,7 @@ private:
   }
 
   /// The largest difference of what is in `buffer` from what should be.
-  double compare(CudaDevice &device, const RepriseBuffer &buffer,
+  double compare(Gpu &device, const RepriseBuffer &buffer,
                  const std::vector<float> &wanted, Error &error) const {
     std::vector<char> bytes(size_t(buffer.bytes));
     if (!device.download(buffer.offset, bytes.data(), buffer.bytes, error))
@@ -213,7 +213,7 @@ RepriseGemm makeGemm(bool transposeA, bool transposeB) {
 } // namespace
 
 TEST_F(Cuda, ProductsOfEveryForm) {
-  CudaDevice device;
+  Gpu device;
   ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error))
       << error.text;
   for (int form = 0; form < 64; ++form) {
@@ -236,7 +236,7 @@ TEST_F(Cuda, ProductsOfEveryForm) {
 // library has them of rows that lie side by side, or of none: then they are a
 // product of their own, to the same sums.
 TEST_F(Cuda, ProductsWithSums) {
-  CudaDevice device;
+  Gpu device;
   ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error))
       << error.text;
   for (int form = 0; form < 64; ++form) {
@@ -257,7 +257,7 @@ TEST_F(Cuda, ProductsWithSums) {
 }
 
 TEST_F(Cuda, BatchesOfProducts) {
-  CudaDevice device;
+  Gpu device;
   ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error))
       << error.text;
   struct {
@@ -278,7 +278,7 @@ TEST_F(Cuda, BatchesOfProducts) {
 }
 
 TEST_F(Cuda, ProductThatTheLibraryDoesNotHave) {
-  CudaDevice device;
+  Gpu device;
   ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error));
   RepriseGemm gemm = makeGemm(false, false);
   gemm.typeC = REPRISE_BF16; // Of f32.
@@ -303,7 +303,7 @@ TEST_F(Cuda, ProductThatTheLibraryDoesNotHave) {
 
 TEST_F(Cuda, MemoryThatIsNotThere) {
   setenv("REPRISE_STANDIN_MEMORY", "1000000", 1);
-  CudaDevice device;
+  Gpu device;
   ASSERT_TRUE(device.open(0, 0, error)) << error.text;
   EXPECT_FALSE(device.allocate(2'000'000, error));
   EXPECT_STREQ(
@@ -314,7 +314,7 @@ TEST_F(Cuda, MemoryThatIsNotThere) {
 }
 
 TEST_F(Cuda, WaitingSpoilsACapture) {
-  CudaDevice device;
+  Gpu device;
   ASSERT_TRUE(device.open(0, 0, error)) << error.text;
   const CudaDriver &driver = device.driver();
   ASSERT_EQ(driver.captureBegin(device.stream(), kCudaCaptureRelaxed), 0);
@@ -327,14 +327,14 @@ TEST_F(Cuda, WaitingSpoilsACapture) {
 }
 
 TEST_F(Cuda, GPUThatIsNotThere) {
-  CudaDevice device;
+  Gpu device;
   EXPECT_FALSE(device.open(3, 0, error));
   EXPECT_STREQ(error.text, "--device cuda:3 needs a GPU of that number, but "
                            "the driver has 1, from 0 on");
 }
 
 TEST_F(Cuda, ArenaIsACopyOfTheDevices) {
-  CudaDevice device;
+  Gpu device;
   Arena arena;
   constexpr int64_t kBytes = 100'000;
   ASSERT_TRUE(device.open(0, 0, error) && device.allocate(kBytes, error) &&
@@ -358,7 +358,7 @@ TEST_F(Cuda, ArenaIsACopyOfTheDevices) {
 
 /// In a process of its own: a GPU that went wrong stays so.
 TEST_F(Cuda, CopyBehindThePlan) {
-  CudaDevice device;
+  Gpu device;
   ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1000, error));
   char bytes[8] = {};
   EXPECT_EXIT(
@@ -379,7 +379,7 @@ TEST_F(Cuda, WhatADeviceNeeds) {
   const RepriseModel *both[] = {&cpu, &cuda};
   auto status = [&](const char *device, int first, int count) {
     Placement placement;
-    Options options;
+    DeviceOptions options;
     options.device = device;
     return place(both + first, count, options, 0, placement, error);
   };
@@ -396,7 +396,7 @@ TEST_F(Cuda, WhatADeviceNeeds) {
   EXPECT_EQ(status("cuda:7", 0, 2), 3);
 
   Placement placement;
-  Options options;
+  DeviceOptions options;
   options.tf32 = true;
   options.device = "cpu";
   EXPECT_EQ(place(both, 2, options, 0, placement, error), 2);

@@ -24,7 +24,7 @@ protected:
   bool open(const std::string &text, BatchShape shape, bool shuffled,
             int64_t vocabSize = 256) {
     path = folder.write("text", text);
-    Options options;
+    DataOptions options;
     options.data.items[options.data.count++] = path.c_str();
     options.shuffled = shuffled;
     options.seed = 3;
@@ -111,7 +111,7 @@ TEST_F(DataFiles, EpochsThatStepsDoNotDivideHaveEverySampleOnce) {
   for (int64_t count : {4, 5, 7, 13, 101}) {
     TrainingData odd;
     path = folder.write("odd", std::string(size_t(count) * 3 + 1, 'x'));
-    Options options;
+    DataOptions options;
     options.data.items[options.data.count++] = path.c_str();
     options.seed = 11;
     ASSERT_TRUE(odd.open(options, {}, {2, 2, 3}, 256, error)) << error.text;
@@ -130,7 +130,7 @@ TEST_F(DataFiles, EpochsThatStepsDoNotDivideHaveEverySampleOnce) {
 
 // The tokens of five files are one text, whose samples end where they end.
 TEST_F(DataFiles, GoOverTheEndsOfFiles) {
-  Options options;
+  DataOptions options;
   std::string pattern = folder.path + "part-*", last = folder.path + "last";
   for (const char *part : {"part-1", "part-2", "part-3", "part-4"})
     folder.write(part, std::string(1, part[5]) + "bc");
@@ -167,7 +167,7 @@ TEST_F(DataFiles, TooFewAreRefused) {
   EXPECT_EQ(std::string(error.text).substr(0, expected.size()), expected);
 
   std::string binary = folder.write("x.bin", bytesAs<uint16_t>({1, 2, 3}));
-  Options options;
+  DataOptions options;
   options.steps = 1;
   for (const char *more : {"'", "' and 1 more file", "' and 2 more files"}) {
     options.data.items[options.data.count++] = binary.c_str();
@@ -222,7 +222,7 @@ TEST_F(DataFiles, TokensOutsideTheVocabularyStopTheirBatch) {
                    "vocabulary has 128 tokens, 0 to 127");
   path = folder.write("text", "ab\nde\n\nhi tail");
   TrainingData changing;
-  Options options;
+  DataOptions options;
   options.data.items[options.data.count++] = path.c_str();
   options.shuffled = false;
   ASSERT_TRUE(changing.open(options, {}, {1, 2, 4}, 128, error));

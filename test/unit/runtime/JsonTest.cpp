@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/text/Json.h"
+#include "runtime/text/JsonWriter.h"
 
 #include <chrono>
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ std::string written(std::string_view text) {
   char *chars = nullptr;
   size_t size = 0;
   FILE *file = open_memstream(&chars, &size);
-  writeJsonString(file, text);
+  JsonWriter(file).value(text);
   fclose(file);
   std::string result(chars, size);
   free(chars);

@@ -156,7 +156,7 @@ TEST(Lanes, RoomIsThatOfThoseThatSend) {
   auto find = [&] {
     List<Lane> lanes;
     Error error;
-    if (!findLanes(all, 3, lanes, error))
+    if (!findLanes(all, 3, REPRISE_TARGET_CPU, lanes, error))
       return std::string(error.text);
     std::string text;
     for (const Lane &lane : lanes)
@@ -180,8 +180,8 @@ TEST(Lanes, RoomIsThatOfThoseThatSend) {
   EXPECT_EQ(refusal([](RepriseCollective &row) { row.peer = 3; }),
             "damaged model: a transfer has a lane 0 with 3 of 3 ranks, of 1 "
             "places with 1000 elements");
-  EXPECT_EQ(refusal([](RepriseCollective &row) { row.lane = 2; }),
-            "damaged model: a transfer has a lane 2 with 1 of 3 ranks, of 1 "
+  EXPECT_EQ(refusal([](RepriseCollective &row) { row.lane = 3; }),
+            "damaged model: a transfer has a lane 3 with 1 of 3 ranks, of 1 "
             "places with 1000 elements");
   EXPECT_EQ(refusal([](RepriseCollective &row) { row.blocks = 0; }),
             "damaged model: a transfer has a lane 0 with 1 of 3 ranks, of 0 "

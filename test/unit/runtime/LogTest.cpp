@@ -180,7 +180,7 @@ TEST_F(Log, ARunThatIsLongerThanItsScheduleIsNoted) {
   const std::string note =
       "--steps 3 is more than train_iters, 2: from step 3 on the learning rate "
       "stays min_lr, 0.001";
-  toy.model.trainIters = 2;
+  toy.model.trainIters = toy.model.decayIters = 2;
   toy.model.minLearningRate = 0.001;
   for (int32_t style : {REPRISE_LR_LINEAR, REPRISE_LR_COSINE}) {
     toy.model.lrDecayStyle = style;
@@ -193,6 +193,10 @@ TEST_F(Log, ARunThatIsLongerThanItsScheduleIsNoted) {
   }
   toy.model.lrDecayStyle = REPRISE_LR_CONSTANT;
   EXPECT_EQ(train({"--steps=3"}).out.find("note"), std::string::npos);
+  toy.model.lrDecayStyle = REPRISE_LR_LINEAR;
+  toy.model.trainIters = 4;
+  EXPECT_NE(train({"--steps=3"}).out.find("more than lr_decay_iters, 2:"),
+            std::string::npos);
 }
 
 TEST(ShownNumbers, OfNoNumberTheSignIsNotShown) {
@@ -202,7 +206,7 @@ TEST(ShownNumbers, OfNoNumberTheSignIsNotShown) {
 }
 
 TEST_F(Log, TimeOfValidationAndSamplingCounts) {
-  reprise::runtime::Options options;
+  reprise::runtime::ShowOptions options;
   options.json = true;
   options.steps = 4;
   reprise::runtime::Log log(toy.model, options);

@@ -292,7 +292,7 @@ TEST_F(MetricsOfRun, TableGoesOn) {
   EXPECT_EQ(rows[2].rfind("2,", 0), 0u) << rows[2];
   EXPECT_EQ(rows[3].rfind("1,", 0), 0u) << rows[3];
   EXPECT_EQ(float(atof(rows[3].c_str() + 2)), float(second.loss(1)));
-  Options options;
+  ShowOptions options;
   options.csv = table.c_str();
   Metrics metrics(toy.model);
   reprise::runtime::Error error;
@@ -305,7 +305,7 @@ TEST_F(MetricsOfRun, TableGoesOn) {
 
 // It is in the step's row, as short or long as it may be.
 TEST_F(MetricsOfRun, AValidationCompletesTheRowOfItsStep) {
-  Options options;
+  ShowOptions options;
   options.csv = table.c_str();
   reprise::runtime::Error error;
   StepReport report = {};
@@ -366,7 +366,7 @@ TEST_F(MetricsOfRun, ARunThatGoesOnSupersedesLaterRows) {
   std::vector<std::string> before = lines(readFile(table));
   ASSERT_EQ(before.size(), 8u);
   std::ofstream(table, std::ios::binary | std::ios::app) << "5,1.0";
-  Options options;
+  ShowOptions options;
   options.csv = table.c_str();
   options.resume = "auto";
   reprise::runtime::Error error;
@@ -406,7 +406,7 @@ TEST_F(MetricsOfRun, ARunThatGoesOnSupersedesLaterRows) {
 
 // TensorBoard drops what other files have of that step and of later ones.
 TEST_F(MetricsOfRun, ARunThatGoesOnBeginsASession) {
-  Options options;
+  ShowOptions options;
   options.tensorboard = folder.c_str();
   reprise::runtime::Error error;
   Metrics metrics(toy.model);

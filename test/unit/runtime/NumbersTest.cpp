@@ -35,7 +35,7 @@ static RepriseModel schedule(int32_t style) {
   model.learningRate = 1.0;
   model.minLearningRate = 0.2;
   model.warmupIters = 4;
-  model.trainIters = 12;
+  model.trainIters = model.decayIters = 12;
   model.lrDecayStyle = style;
   return model;
 }
@@ -66,9 +66,18 @@ TEST(LearningRate, FallsAsItsStyleSays) {
   EXPECT_DOUBLE_EQ(learningRate(cosine, 12), 0.2);
 }
 
-TEST(LearningRate, WarmupMayFillTheWholeRun) {
+TEST(LearningRate, DecaysOverItsOwnStepsWhateverTheRunHas) {
+  RepriseModel linear = schedule(REPRISE_LR_LINEAR);
+  linear.trainIters = 6;
+  EXPECT_DOUBLE_EQ(learningRate(linear, 8), 0.6);
+  linear.decayIters = 8;
+  EXPECT_DOUBLE_EQ(learningRate(linear, 6), 0.6);
+  EXPECT_DOUBLE_EQ(learningRate(linear, 8), 0.2);
+}
+
+TEST(LearningRate, WarmupMayFillTheWholeDecay) {
   RepriseModel model = schedule(REPRISE_LR_COSINE);
-  model.warmupIters = model.trainIters;
+  model.warmupIters = model.decayIters;
   EXPECT_DOUBLE_EQ(learningRate(model, 11), 1.0);
   EXPECT_DOUBLE_EQ(learningRate(model, 12), 0.2);
 }

@@ -23,7 +23,7 @@ struct Parsed {
 
   explicit Parsed(std::vector<const char *> args) {
     RepriseModel model = {};
-    model.trainIters = 200;
+    model.trainIters = model.decayIters = 200;
     model.seed = 1337;
     args.insert(args.begin(), "train");
     good = parseOptions(int(args.size()), const_cast<char **>(args.data()),

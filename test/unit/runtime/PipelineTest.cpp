@@ -16,7 +16,10 @@
 #include "StagedToy.h"
 
 #include "runtime/checkpoint/SafeTensors.h"
+#include "runtime/device/CpuDevice.h"
 #include "runtime/device/Executor.h"
+#include "runtime/text/Json.h"
+#include "runtime/trainer/Saves.h"
 
 using namespace reprise::runtime;
 using namespace reprise::runtime::test;
@@ -141,15 +144,15 @@ TEST_F(Pipeline, TakesThePlacesThatItHas) {
   EXPECT_EQ(narrow.steps(), wide.steps());
 }
 
-TEST_F(Pipeline, RefusesWhatNeedsAWholeModel) {
+TEST_F(Pipeline, RefusesToInferWithoutSchedulesForIt) {
   for (auto [option, value] :
        {std::pair("--val-data", data.c_str()), {"--sample", "3"}}) {
     Outcome outcome = trainStages({"--steps=1", option, value});
-    EXPECT_EQ(outcome.status, 2);
-    EXPECT_EQ(outcome.err.find("train: error: " + std::string(option) +
-                               " needs a program whose ranks have whole "
-                               "models, but this one has 2 stages"),
-              0u)
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_NE(outcome.err.find(std::string(option) +
+                               " needs a program that was compiled with "
+                               "--inference=on"),
+              std::string::npos)
         << outcome.err;
   }
 }
@@ -211,6 +214,15 @@ TEST_F(Pipeline, DamagedStagesAreRefused) {
                   stage.buffers[size_t(launch.firstBuffer)].bytes = 60;
             }).substr(0, 55),
             "hidden.receive needs at least 6048 bytes in the arena o");
+  // What a stage does not have, it has no bytes of.
+  EXPECT_EQ(
+      refusal([](ToyStage &stage) { stage.model.sampleTokens = {0, 64}; }),
+      "sampleTokens is on another stage than 1, but got 64 bytes at 0 "
+      "here\n");
+  EXPECT_EQ(
+      refusal([](ToyStage &stage) { stage.model.sampleTokens = {128, 0}; }),
+      "sampleTokens is on another stage than 1, but got 0 bytes at 128 "
+      "here\n");
   auto refusalOf = [&](int32_t first, int32_t stride, int32_t members) {
     return refusal([&](ToyStage &stage) {
       RepriseCollective &row = stage.collectives[StagedToy::kSum];
@@ -225,6 +237,105 @@ TEST_F(Pipeline, DamagedStagesAreRefused) {
                   std::to_string(members) + " ranks from " +
                   std::to_string(first) + " on in steps of " +
                   std::to_string(stride) + " along an axis of 2\n");
+}
+
+/// The text of a member, or its number as it is written.
+static std::string textOf(JsonValue value, const char *key) {
+  return std::string(value.find(key).text());
+}
+
+// Each rank has a track, on which launches follow each other within the step,
+// and waits for another stage are slices of their own.
+TEST_F(Pipeline, ATraceShowsBubbles) {
+  Outcome outcome = trainStages({"--steps=2", "--trace", path("trace")});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const std::string text = readFile(path("trace"));
+  JsonDocument document;
+  Error error;
+  ASSERT_TRUE(document.parse(text, "trace", error)) << error.text;
+  std::string names[2], waits[2];
+  double ends[2] = {0, 0}, waited[2] = {0, 0};
+  int64_t launches = 0;
+  for (auto [key, event] : document.root().find("traceEvents")) {
+    const bool isFirst = textOf(event, "tid") == "0";
+    const std::string phase = textOf(event, "ph");
+    if (phase == "M")
+      names[!isFirst] += textOf(event.find("args"), "name") + ";";
+    if (phase != "X")
+      continue;
+    double begin = -1, length = -1;
+    ASSERT_TRUE(event.find("ts").asDouble(begin) &&
+                event.find("dur").asDouble(length));
+    EXPECT_GE(begin, ends[!isFirst] - 1e-3);
+    EXPECT_GE(length, 0);
+    ends[!isFirst] = begin + length;
+    ++launches;
+    if (textOf(event, "cat") == "bubble") {
+      waits[!isFirst] = textOf(event, "name");
+      waited[!isFirst] += length;
+    }
+  }
+  EXPECT_EQ(names[0], "step 2;rank 0 (pp 0);");
+  EXPECT_EQ(names[1], "rank 1 (pp 1);");
+  EXPECT_EQ(waits[0], "waiting for rank 1");
+  EXPECT_EQ(waits[1], "waiting for rank 0");
+  int64_t expected = 0;
+  for (const RepriseModel *model : staged.models())
+    for (int i = 0; i < model->numEntries; ++i)
+      expected += model->schedules[model->program[i].schedule].numLaunches;
+  EXPECT_EQ(launches, expected);
+  // The table of ranks has what stages have waited in both steps.
+  const size_t row = outcome.out.find("\"wait_stages_s\":{\"least\":");
+  ASSERT_NE(row, std::string::npos) << outcome.out;
+  EXPECT_GE(atof(outcome.out.c_str() + outcome.out.find(':', row + 18) + 1),
+            std::min(waited[0], waited[1]) * 1e-6);
+}
+
+TEST_F(Pipeline, AProfileHasBubblesAsALine) {
+  Outcome outcome = trainStages({"--steps=2", "--profile"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("\"launch\":\"waiting for stages\""),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_EQ(outcome.out.find(".receive"), std::string::npos) << outcome.out;
+  outcome = train({"--steps=2", "--profile", "--trace", path("alone")});
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("waiting for stages"), std::string::npos);
+  EXPECT_EQ(outcome.out.find("wait_stages_s"), std::string::npos);
+  EXPECT_EQ(readFile(path("alone")).find("bubble"), std::string::npos);
+}
+
+// The others have ended: nobody gives rank 0 their parts of what it would save.
+TEST_F(Pipeline, ARescueSaysThatNothingIsSaved) {
+  class Left final : public Transport {
+  public:
+    Left() : Transport(0, 2) {}
+
+  private:
+    bool move(const char *, Patience, const Parcel *, int, const Parcel *, int,
+              Error &error) override {
+      return error.set("another rank has ended the run");
+    }
+  } ranks;
+  const RepriseModel &model = *staged.models()[0];
+  Options options;
+  const std::string to = path("a");
+  options.save = to.c_str();
+  Arena arena;
+  ThreadPool pool;
+  ModelTensors tensors(model, 0);
+  Log log(model, options);
+  Saves saves(model, options, tensors, arena, pool, ranks, log);
+  Error error;
+  ASSERT_TRUE(pool.start(1, error) && arena.map(model.arenaBytes, error) &&
+              tensors.find(error) && tensors.haveParts() &&
+              saves.start(Resumed(), DataMark(), nullptr, error))
+      << error.text;
+  RunState state;
+  state.step = 1;
+  error.set("a full disk");
+  saves.rescue(state, /*othersHelp=*/true, error);
+  EXPECT_STREQ(error.text, "a full disk. another rank has ended the run");
 }
 
 // One stage of its own, whose launches are told of in as many shares as there
@@ -245,30 +356,31 @@ TEST_F(Pipeline, ALongScheduleShowsLife) {
   ThreadPool pool;
   Transport alone;
   Error error;
-  Executor executor(stage.model, arena, pool, alone);
+  CpuDevice device(stage.model, arena, pool, alone, {3, true});
+  Executor executor(stage.model, arena, device);
   struct Life {
     const float *loss;
     std::string told;
   } life = {};
-  executor.setWatch({[](void *context, int64_t microBatches) {
-                       auto &life = *static_cast<Life *>(context);
-                       life.told += std::to_string(microBatches) + " after " +
-                                    std::to_string(int(*life.loss)) + "; ";
-                     },
-                     &life});
-  ASSERT_TRUE(pool.start(1, error) && executor.allocate(error) &&
-              executor.prepare({3, true}, /*profile=*/true, error) &&
-              executor.beginStep(error))
+  device.setWatch({[](void *context, int64_t microBatches) {
+                     auto &life = *static_cast<Life *>(context);
+                     life.told += std::to_string(microBatches) + " after " +
+                                  std::to_string(int(*life.loss)) + "; ";
+                   },
+                   &life});
+  ASSERT_TRUE(pool.start(1, error) && device.allocate(error) &&
+              executor.prepare(/*profile=*/true, /*rank=*/0, error) &&
+              device.beginStep(error))
       << error.text;
   life.loss = arena.at<float>(stage.model.loss);
-  EXPECT_EQ(executor.numAtOnce(), 2);
-  const Turn turn = turnFrom(stage.model, 0, executor.numAtOnce());
+  EXPECT_EQ(device.nextInputs().count(), 2);
+  const Turn turn = turnFrom(stage.model, 0, device.nextInputs().count());
   EXPECT_EQ(turn.end, 2);
   ASSERT_TRUE(executor.runTurn(turn, /*isApart=*/false, error)) << error.text;
   EXPECT_EQ(life.told, "1 after 2; ");
   EXPECT_EQ(*life.loss, 5);
   for (int i = 0; i < 6; ++i)
-    EXPECT_GT(executor.profile()[i], 0) << i;
+    EXPECT_GT(device.profile().all()[i], 0) << i;
 }
 
 // Of three stages the first and the last have a value that they add up.
@@ -279,4 +391,69 @@ TEST_F(Pipeline, SumsOfSomeOfTheStages) {
     ASSERT_EQ(outcome.status, 0) << outcome.err;
     EXPECT_EQ(outcome.loss(1), members ? 1 + 3 : 1 + 2 + 3);
   }
+}
+
+// A sum that is begun where it stood and waited for behind it; and one that
+// runs in the last micro-batch.
+TEST_F(Pipeline, WhatIsBegunIsThereBehindItsWait) {
+  Outcome one = trainStages({"--steps=3", "--dump", dump});
+  ASSERT_EQ(one.status, 0) << one.err;
+  for (ToyStage &stage : staged.stages) {
+    auto sums = stage.update.begin() + 1;
+    sums->kind = REPRISE_LAUNCH_BEGIN;
+    RepriseLaunch wait = *sums;
+    wait.kind = REPRISE_LAUNCH_WAIT;
+    stage.update.insert(sums + 1, wait);
+    stage.collectives[size_t(wait.callee)].isOnce = 1;
+    stage.finish();
+  }
+  Outcome two = trainStages({"--steps=3", "--profile", "--dump", other});
+  ASSERT_EQ(two.status, 0) << two.err;
+  for (int step = 1; step <= 3; ++step)
+    EXPECT_EQ(one.loss(step), two.loss(step)) << step;
+  EXPECT_EQ(differing(), "");
+}
+
+TEST_F(Pipeline, DamagedWaitsAreRefused) {
+  auto refusal = [&](auto damage) {
+    StagedToy damaged(toy);
+    damage(damaged.stages[1], damaged.stages[1].update[1]);
+    damaged.stages[1].finish();
+    Outcome outcome = run({"--data", data, "--steps=1"}, damaged.models());
+    EXPECT_EQ(outcome.status, 1);
+    size_t at = outcome.err.find("damaged model: ");
+    return at == std::string::npos ? outcome.err : outcome.err.substr(at + 15);
+  };
+  EXPECT_EQ(refusal([](ToyStage &, RepriseLaunch &sums) {
+              sums.kind = REPRISE_LAUNCH_BEGIN;
+            }),
+            "sums of schedule update is begun, and not waited for\n");
+  EXPECT_EQ(refusal([](ToyStage &, RepriseLaunch &sums) {
+              sums.kind = REPRISE_LAUNCH_WAIT;
+            }),
+            "sums of schedule update is waited for, but not begun before\n");
+  EXPECT_EQ(refusal([](ToyStage &stage, RepriseLaunch &sums) {
+              sums.kind = REPRISE_LAUNCH_BEGIN;
+              const RepriseLaunch again = sums;
+              stage.update.insert(stage.update.begin() + 1, again);
+            }),
+            "sums of schedule update is begun, and not waited for before\n");
+  EXPECT_EQ(
+      refusal([](ToyStage &stage, RepriseLaunch &sums) {
+        sums.kind = REPRISE_LAUNCH_BEGIN;
+        RepriseLaunch wait = sums;
+        wait.kind = REPRISE_LAUNCH_WAIT;
+        const RepriseBuffer *own = &stage.buffers[size_t(wait.firstBuffer)];
+        std::vector<RepriseBuffer> others(own, own + wait.numBuffers);
+        others[0].offset += 64;
+        wait.firstBuffer = int32_t(stage.buffers.size());
+        stage.buffers.insert(stage.buffers.end(), others.begin(), others.end());
+        stage.update.insert(stage.update.begin() + 2, wait);
+      }),
+      "sums of schedule update is waited for in other buffers\n");
+  EXPECT_EQ(refusal([](ToyStage &stage, RepriseLaunch &sums) {
+              sums.kind = REPRISE_LAUNCH_BEGIN;
+              stage.collectives[size_t(sums.callee)].number = 9;
+            }),
+            "sums of schedule update has a number that no row has\n");
 }

@@ -12,10 +12,29 @@
 #include "runtime/transport/Embedded.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <functional>
+#include <gtest/gtest.h>
 #include <string>
 
 namespace reprise::runtime::test {
+
+/// Ranks on GPUs that are none: the stand-ins for driver and NCCL, as a test
+/// sets them.
+class OnStandIns : public testing::Test {
+protected:
+  void SetUp() override {
+    setenv("REPRISE_CUDA_PATH", REPRISE_STANDINS, 1);
+    setenv("REPRISE_STANDIN_DEVICES", "8", 1);
+  }
+  void TearDown() override {
+    for (const char *variable :
+         {"REPRISE_STANDIN_DEVICES", "REPRISE_STANDIN_NCCL",
+          "REPRISE_STANDIN_NETWORK", "REPRISE_STANDIN_STREAMS",
+          "REPRISE_SIMULATOR_LANDING"})
+      unsetenv(variable);
+  }
+};
 
 using Body = std::function<bool(Transport &, Error &)>;
 

@@ -87,13 +87,15 @@ TEST_F(Checkpoints, ADiskThatIsFullLeavesTheGoodOne) {
   setrlimit(RLIMIT_FSIZE, &old);
   signal(SIGXFSZ, SIG_DFL);
   // It goes on, and tries again.
-  for (auto [step, next] : {std::pair(3, 6), {6, 9}, {9, 9}})
+  for (auto [step, then] :
+       {std::pair<std::string, std::string>(
+            "3", "training goes on, and step 6 is saved next"),
+        {"6", "training goes on, and step 9 is saved next"},
+        {"9", "it is tried once more"}})
     EXPECT_NE(
         outcome.out.find("{\"event\":\"note\",\"note\":\"cannot save step " +
-                         std::to_string(step) + " in '" +
-                         path("a/step-0000000" + std::to_string(step)) +
-                         "': File too large; training goes on, and step " +
-                         std::to_string(next) + " is saved next\"}"),
+                         step + " in '" + path("a/step-0000000" + step) +
+                         "': File too large; " + then + "\"}"),
         outcome.out.npos)
         << outcome.out;
   EXPECT_EQ(refusal(outcome),

@@ -210,7 +210,7 @@ private:
                 RepriseBuffer buffer) {
     stages[stage].addCollective(stages[stage].step, name,
                                 {operation, 0, REPRISE_F32, 1 - stage, lane, 0,
-                                 0, 0, 2, buffer.bytes / 4},
+                                 0, 0, 2, buffer.bytes / 4, 0, 0},
                                 {buffer});
   }
   void addUpdate(ToyStage &stage) {
@@ -227,10 +227,10 @@ private:
     const RepriseLaunch squares = stage.update.back();
     stage.update.pop_back();
     stage.add(stage.update, squares, args, counts);
-    stage.addCollective(
-        stage.update, "sums",
-        {REPRISE_COLLECTIVE_ALL_REDUCE, 0, REPRISE_F32, 0, 0, 0, 0, 0, 0, 0},
-        {stage.model.loss, stage.squares, stage.workspace});
+    stage.addCollective(stage.update, "sums",
+                        {REPRISE_COLLECTIVE_ALL_REDUCE, 0, REPRISE_F32, 0, 0, 0,
+                         0, 0, 0, 0, 0, 0},
+                        {stage.model.loss, stage.squares, stage.workspace});
     stage.addKernel(stage.update, "root", root,
                     {stage.squares, stage.model.gradNorm});
     for (size_t i = 1; i < whole.update.size(); ++i)
@@ -258,7 +258,7 @@ public:
       if (members == 0 || own != 1)
         stage.addCollective(stage.update, "sum",
                             {REPRISE_COLLECTIVE_ALL_REDUCE, 0, REPRISE_F32, 0,
-                             0, 0, 2, members, 0, 0},
+                             0, 0, 2, members, 0, 0, 0, 0},
                             {stage.model.loss, stage.workspace});
       stage.addKernel(stage.update, "root", root,
                       {stage.model.loss, stage.model.gradNorm});

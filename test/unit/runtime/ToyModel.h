@@ -138,7 +138,7 @@ public:
     model.learningRate = 0.05;
     model.beta1 = 0.9;
     model.beta2 = 0.99;
-    model.trainIters = 40;
+    model.trainIters = model.decayIters = 40;
     model.seed = 1;
     model.evaluate = model.sample = -1;
     build();

@@ -21,15 +21,15 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 /// What a layer may do, by its definition: all sets of what is kept, and of
-/// what is held at each moment, are tried.
+/// what is held at each point, are tried.
 class Enumeration {
 public:
-  /// `moments` in the order of the backward pass, none there twice.
+  /// `points` in the order of the backward pass, none there twice.
   Enumeration(const Certificate &certificate,
-              const std::vector<CertifiedMoment> &moments, int64_t layer)
-      : certificate(certificate), moments(moments), layer(layer),
+              const std::vector<PricedPoint> &points, int64_t layer)
+      : certificate(certificate), points(points), layer(layer),
         kind(certificate.classes[certificate.layers[layer].kind]),
-        reads(moments.size() + 1), now(moments.size()) {
+        reads(points.size() + 1), now(points.size()) {
     for (size_t l = 0; l < certificate.layers.size(); ++l)
       findReads(l);
     for (size_t t = 0; t < kind.tensors.size(); ++t)
@@ -37,7 +37,7 @@ public:
         always |= 1u << t;
   }
 
-  /// Seconds, and bytes at each moment, of each choice of sets.
+  /// Seconds, and bytes at each point, of each choice of sets.
   std::vector<std::pair<double, std::vector<double>>> run() {
     std::vector<unsigned> sets = {0};
     tryAll(sets);
@@ -53,7 +53,7 @@ private:
   }
 
   /// What backward of layer `l` reads of this one: in which stage, and whether
-  /// the op is that of a moment.
+  /// the op is that of a point.
   void findReads(int64_t l) {
     const CertifiedLayer &reader = certificate.layers[l];
     const CertifiedClass &readerKind = certificate.classes[reader.kind];
@@ -67,10 +67,10 @@ private:
             tensors |= 1u << getNumber(reader.inputs[k].tensor);
       }
       size_t stage = 0;
-      for (const CertifiedMoment &moment : moments) {
-        if (l == moment.layer && g == moment.gradient)
+      for (const PricedPoint &point : points) {
+        if (l == point.layer && g == point.gradient)
           now[stage] |= tensors;
-        stage += l < moment.layer || (l == moment.layer && g > moment.gradient);
+        stage += l < point.layer || (l == point.layer && g > point.gradient);
       }
       reads[stage] |= tensors;
     }
@@ -90,7 +90,7 @@ private:
     }
   }
 
-  /// `sets`: what is kept, and what is held at the moments so far.
+  /// `sets`: what is kept, and what is held at the points so far.
   void tryAll(std::vector<unsigned> &sets) {
     for (unsigned set = 0; set < 1u << kind.tensors.size(); ++set) {
       sets.back() = set;
@@ -103,7 +103,7 @@ private:
         isAllowed = (set & now[sets.size() - 2]) == now[sets.size() - 2];
       if (!isAllowed)
         continue;
-      if (sets.size() > moments.size()) {
+      if (sets.size() > points.size()) {
         add(sets);
         continue;
       }
@@ -115,11 +115,11 @@ private:
 
   void add(const std::vector<unsigned> &sets) {
     double seconds = 0;
-    std::vector<double> bytes(moments.size());
+    std::vector<double> bytes(points.size());
     for (size_t stage = 0; stage < sets.size(); ++stage) {
       // What is held at the end of a stage was there, or has been made in it.
       unsigned runs = 0, wanted = reads[stage];
-      if (stage < moments.size())
+      if (stage < points.size())
         wanted |= sets[stage + 1] & ~always;
       for (size_t t = 0; t < kind.tensors.size(); ++t)
         if (wanted >> t & 1)
@@ -128,7 +128,7 @@ private:
         if (runs >> o & 1)
           seconds += kind.ops[o].replayable ? kind.ops[o].seconds : kInfinite;
     }
-    for (size_t m = 0; m < moments.size(); ++m) {
+    for (size_t m = 0; m < points.size(); ++m) {
       unsigned left = 0;
       for (size_t stage = m + 1; stage < sets.size(); ++stage)
         left |= reads[stage];
@@ -144,33 +144,32 @@ private:
   }
 
   const Certificate &certificate;
-  const std::vector<CertifiedMoment> &moments;
+  const std::vector<PricedPoint> &points;
   int64_t layer;
   const CertifiedClass &kind;
-  std::vector<unsigned> reads, now; ///< by stage, and by moment
+  std::vector<unsigned> reads, now; ///< by stage, and by point
   unsigned always = 0;              ///< what a rule keeps
   std::vector<std::pair<double, std::vector<double>>> all;
 };
 } // namespace
 
-/// The moments with a price, in the order of the backward pass, equal ones as
+/// The points with a price, in the order of the backward pass, equal ones as
 /// one.
-static std::vector<CertifiedMoment>
-sortMoments(const Certificate &certificate) {
-  std::vector<CertifiedMoment> sorted = certificate.moments;
+static std::vector<PricedPoint> sortPoints(const Certificate &certificate) {
+  std::vector<PricedPoint> sorted = certificate.points;
   std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) {
     return std::make_pair(-a.layer, a.gradient) <
            std::make_pair(-b.layer, b.gradient);
   });
-  std::vector<CertifiedMoment> merged;
-  for (const CertifiedMoment &moment : sorted) {
-    if (moment.secondsPerByte == 0)
+  std::vector<PricedPoint> merged;
+  for (const PricedPoint &point : sorted) {
+    if (point.secondsPerByte == 0)
       continue;
-    if (!merged.empty() && merged.back().layer == moment.layer &&
-        merged.back().gradient == moment.gradient)
-      merged.back().secondsPerByte += moment.secondsPerByte;
+    if (!merged.empty() && merged.back().layer == point.layer &&
+        merged.back().gradient == point.gradient)
+      merged.back().secondsPerByte += point.secondsPerByte;
     else
-      merged.push_back(moment);
+      merged.push_back(point);
   }
   return merged;
 }
@@ -185,19 +184,19 @@ struct Compared {
 } // namespace
 
 /// Each layer's least price, and the least seconds of whole choices that are
-/// within the budget at the moments, each with its share of the price.
+/// within the budget at the points, each with its share of the price.
 static void compareWithDefinition(Certificate certificate, Compared &compared) {
   computeBound(certificate);
-  std::vector<CertifiedMoment> moments = sortMoments(certificate);
+  std::vector<PricedPoint> points = sortPoints(certificate);
   double most = 0, available = 0, sum = 0;
-  for (const CertifiedMoment &moment : moments) {
+  for (const PricedPoint &point : points) {
     double bytes = double(certificate.budgetBytes);
-    if (moment.layer < int64_t(certificate.layers.size()))
-      bytes -= double(certificate.classes[certificate.layers[moment.layer].kind]
-                          .backward[moment.gradient]
+    if (point.layer < int64_t(certificate.layers.size()))
+      bytes -= double(certificate.classes[certificate.layers[point.layer].kind]
+                          .backward[point.gradient]
                           .bytes);
-    most += moment.secondsPerByte;
-    available += moment.secondsPerByte * bytes;
+    most += point.secondsPerByte;
+    available += point.secondsPerByte * bytes;
   }
   // Priced bytes of all layers so far, and their seconds.
   std::map<double, double> sums = {{0, 0}};
@@ -205,10 +204,10 @@ static void compareWithDefinition(Certificate certificate, Compared &compared) {
     double expected = kInfinite;
     std::map<double, double> choices, next;
     for (const auto &[seconds, bytes] :
-         Enumeration(certificate, moments, l).run()) {
+         Enumeration(certificate, points, l).run()) {
       double priced = 0;
-      for (size_t m = 0; m < moments.size(); ++m)
-        priced += moments[m].secondsPerByte * bytes[m];
+      for (size_t m = 0; m < points.size(); ++m)
+        priced += points[m].secondsPerByte * bytes[m];
       expected = std::min(expected, seconds + priced);
       auto [known, isNew] = choices.emplace(priced, seconds);
       known->second = std::min(known->second, seconds);
@@ -249,7 +248,7 @@ TEST(BoundTest, BoundIsTheDefinition) {
     certificate.budgetBytes = random() % 600;
     certificate.kind = Certificate::Budget::Activations;
     if (certificate.classes[1].tensors.size() > 4)
-      certificate.moments.resize(1);
+      certificate.points.resize(1);
     compareWithDefinition(certificate, compared);
   }
   EXPECT_GT(compared.finite, 1500);
@@ -269,7 +268,7 @@ TEST(BoundTest, BoundOfEqualLayersIsTheDefinition) {
         makeCertificate(random, numLayers, /*areEqual=*/true);
     certificate.budgetBytes = random() % (100 * numLayers);
     certificate.kind = Certificate::Budget::Activations;
-    certificate.moments.resize(1);
+    certificate.points.resize(1);
     compareWithDefinition(certificate, compared);
   }
   EXPECT_GT(compared.whole, 100);
@@ -406,7 +405,7 @@ private:
 };
 } // namespace
 
-/// No schedule takes less, whatever runs however often: at any moments.
+/// No schedule takes less, whatever runs however often: at any points.
 TEST(BoundTest, NoScheduleTakesLess) {
   std::mt19937 random(5);
   int numTight = 0, numBounds = 0;
@@ -423,14 +422,14 @@ TEST(BoundTest, NoScheduleTakesLess) {
     double least = Schedules(certificate).getLeast();
     if (least == kInfinite)
       continue;
-    // The moments that are there, and each by itself.
-    std::vector<std::vector<CertifiedMoment>> all = {certificate.moments};
+    // The points that are there, and each by itself.
+    std::vector<std::vector<PricedPoint>> all = {certificate.points};
     for (int64_t layer = 1; layer <= 3; ++layer)
       for (int64_t gradient = 0; gradient < (layer < 3 ? 2 : 1); ++gradient)
         all.push_back({{layer, gradient, 0, 0.05}});
     double best = 0;
-    for (const std::vector<CertifiedMoment> &moments : all) {
-      certificate.moments = moments;
+    for (const std::vector<PricedPoint> &points : all) {
+      certificate.points = points;
       computeBound(certificate);
       best = std::max(best, certificate.lowerBoundSeconds /
                                 double(certificate.microBatches));

@@ -203,7 +203,7 @@ TEST(BudgetTest, BoundsHold) {
   EXPECT_GE(bounds, all * 0.85);
 }
 
-// A smaller budget proves no less; no price of the moment that was chosen, nor
+// A smaller budget proves no less; no price of the point that was chosen, nor
 // of any other that may be, proves more; and a curve of bounds lies below, and
 // is as monotone.
 TEST(BudgetTest, BoundsRiseAsBudgetsFall) {
@@ -227,17 +227,17 @@ TEST(BudgetTest, BoundsRiseAsBudgetsFall) {
       larger = found;
       if (p + 1 == budgets.size())
         bounds = computeBounds(certificate, budgets);
-      if (certificate.moments.empty())
+      if (certificate.points.empty())
         continue;
       ++numPriced;
-      CertifiedMoment chosen = certificate.moments[0];
+      PricedPoint chosen = certificate.points[0];
       for (bool isTurn : {false, true})
         for (double factor = 1e-3; factor < 1e3; factor *= 1.25) {
-          CertifiedMoment moment = chosen;
+          PricedPoint point = chosen;
           if (isTurn)
-            moment.layer = certificate.layers.size(), moment.gradient = 0;
-          moment.secondsPerByte *= factor;
-          certificate.moments = {moment};
+            point.layer = certificate.layers.size(), point.gradient = 0;
+          point.secondsPerByte *= factor;
+          certificate.points = {point};
           computeBound(certificate);
           EXPECT_LE(certificate.lowerBoundSeconds, found * (1 + 1e-12));
         }

@@ -105,7 +105,7 @@ static Certificate makePairs(int numPairs) {
   certificate.layers = {layer};
   makeSchedule(certificate);
   certificate.budgetBytes = certificate.peakBytes = 100000;
-  certificate.moments = {{1, 0, 0, 0.25}};
+  certificate.points = {{1, 0, 0, 0.25}};
   placeMoments(certificate, /*numReplays=*/0);
   computeBound(certificate);
   return certificate;

@@ -265,7 +265,7 @@ TEST(PipelineCertificateTest, CountsReplaysWithoutPrice) {
       for (PipelineCertificate::Chunk &chunk : certificate.chunks) {
         Certificate &part = chunk.certificate;
         before += part.replaySeconds;
-        part.moments.clear();
+        part.points.clear();
         // No layer may keep what none of its class does.
         for (CertifiedClass &kind : part.classes)
           for (CertifiedTensor &tensor : kind.tensors)
@@ -292,7 +292,7 @@ TEST(PipelineCertificateTest, CountsReplaysWithoutPrice) {
 }
 
 // A stage that is slower than the others together, and chunks of a stage whose
-// moments have other prices: the checker comes to the same bounds, and those
+// points have other prices: the checker comes to the same bounds, and those
 // are no higher than what the plans take.
 TEST(PipelineCertificateTest, AgreesOnUnevenChunks) {
   int numPrices = 0;
@@ -311,8 +311,8 @@ TEST(PipelineCertificateTest, AgreesOnUnevenChunks) {
       slow.stepSeconds += 100 * double(shape.microBatches);
       double factor = 1;
       for (PipelineCertificate::Chunk &chunk : certificate.chunks) {
-        for (CertifiedMoment &moment : chunk.certificate.moments) {
-          moment.secondsPerByte *= factor;
+        for (PricedPoint &point : chunk.certificate.points) {
+          point.secondsPerByte *= factor;
           ++numPrices;
         }
         factor *= 1.25;

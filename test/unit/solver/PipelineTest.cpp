@@ -113,7 +113,7 @@ TEST(PipelineTest, InFlightOfVirtualStages) {
   EXPECT_EQ(getInFlight({2, 2, 1}), (Counts{{1, 1}, {1, 1}}));
 }
 
-// Where the chunks weigh differently, another moment is the peak: of 4 times
+// Where the chunks weigh differently, another point is the peak: of 4 times
 // the first chunk and once the second, rather than 3 and 2.
 TEST(PipelineTest, PeakIsOfBytes) {
   PipelineSchedule schedule = simulate({2, 2, 4});

@@ -65,7 +65,7 @@ inline CertifiedClass makeClass(std::mt19937 &random) {
 }
 
 /// The schedule of a certificate's layers: their ops, their backward. All of it
-/// touches one buffer with more bytes than any moment can count.
+/// touches one buffer with more bytes than any point can count.
 inline void makeSchedule(Certificate &certificate) {
   certificate.buffers.push_back({"all", 100000, 1, 0});
   double seconds = 0;
@@ -83,26 +83,26 @@ inline void makeSchedule(Certificate &certificate) {
   certificate.stepSeconds = seconds * double(certificate.microBatches);
 }
 
-/// Puts moments where their ops run, on a schedule of ops, `numReplays`
+/// Puts points where their ops run, on a schedule of ops, `numReplays`
 /// launches that replay, and backward.
 inline void placeMoments(Certificate &certificate, int64_t numReplays) {
   int64_t forward = 0;
   for (const CertifiedLayer &layer : certificate.layers)
     forward += certificate.classes[layer.kind].ops.size();
-  for (CertifiedMoment &moment : certificate.moments) {
-    moment.position = forward - 1;
+  for (PricedPoint &point : certificate.points) {
+    point.position = forward - 1;
     int64_t numLayers = certificate.layers.size();
-    if (moment.layer == numLayers)
+    if (point.layer == numLayers)
       continue;
-    moment.position += 1 + numReplays + moment.gradient;
-    for (int64_t l = moment.layer + 1; l < numLayers; ++l)
-      moment.position +=
+    point.position += 1 + numReplays + point.gradient;
+    for (int64_t l = point.layer + 1; l < numLayers; ++l)
+      point.position +=
           certificate.classes[certificate.layers[l].kind].backward.size();
   }
 }
 
 /// Layers of one random class on top of one that makes their input; of those in
-/// the middle, on one side of all moments, all is equal if they have as many
+/// the middle, on one side of all points, all is equal if they have as many
 /// micro-batches in flight.
 inline Certificate makeCertificate(std::mt19937 &random, int64_t numLayers = 2,
                                    bool areEqual = false) {
@@ -132,11 +132,11 @@ inline Certificate makeCertificate(std::mt19937 &random, int64_t numLayers = 2,
           layer.keeps.push_back(tensor.name);
   }
   for (int k = 1 + random() % 2; k > 0; --k)
-    certificate.moments.push_back({int64_t(1 + random() % (numLayers + 1)), 0,
-                                   0, (random() % 10) / 64.0});
-  for (CertifiedMoment &moment : certificate.moments)
-    if (moment.layer <= numLayers)
-      moment.gradient = random() % 2;
+    certificate.points.push_back({int64_t(1 + random() % (numLayers + 1)), 0, 0,
+                                  (random() % 10) / 64.0});
+  for (PricedPoint &point : certificate.points)
+    if (point.layer <= numLayers)
+      point.gradient = random() % 2;
   makeSchedule(certificate);
   return certificate;
 }

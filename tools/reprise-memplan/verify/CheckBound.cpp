@@ -30,37 +30,36 @@ static std::vector<int64_t> getLastReads(const Class &kind) {
   return last;
 }
 
-/// The position at which a moment is, and what it is called: where its op of
+/// The position at which a point is, and what it is called: where its op of
 /// backward runs, or the last op of the forward pass.
 static std::pair<int64_t, std::string> getPosition(const Claims &claims,
-                                                   const Moment &moment) {
-  if (moment.layer == int64_t(claims.layers.size()))
+                                                   const PricedPoint &point) {
+  if (point.layer == int64_t(claims.layers.size()))
     return {countForward(claims) - 1, "the end of the forward pass"};
-  size_t number = moment.gradient;
-  for (size_t l = moment.layer + 1; l < claims.layers.size(); ++l)
+  size_t number = point.gradient;
+  for (size_t l = point.layer + 1; l < claims.layers.size(); ++l)
     number += claims.classOf(l).backward.size();
   return {getBackwardPositions(claims)[number],
-          "'" + claims.classOf(moment.layer).backward[moment.gradient].name +
-              "' of '" + claims.layers[moment.layer].name + "'"};
+          "'" + claims.classOf(point.layer).backward[point.gradient].name +
+              "' of '" + claims.layers[point.layer].name + "'"};
 }
 
-/// The bytes of op and layers at a moment are those that the schedule has
+/// The bytes of op and layers at a point are those that the schedule has
 /// there, or fewer: more would make the bound too high.
 static std::optional<Fault> checkMoments(const Claims &claims) {
   std::vector<int64_t> live = getLiveBytes(claims);
-  for (size_t m = 0; m < claims.moments.size(); ++m) {
-    const Moment &moment = claims.moments[m];
-    auto [position, name] = getPosition(claims, moment);
-    if (moment.position != position)
-      return Fault{moment.at, "moment " + std::to_string(m) + " is at " + name +
-                                  ", position " + std::to_string(position) +
-                                  ", but got " +
-                                  std::to_string(moment.position)};
+  for (size_t m = 0; m < claims.points.size(); ++m) {
+    const PricedPoint &point = claims.points[m];
+    auto [position, name] = getPosition(claims, point);
+    if (point.position != position)
+      return Fault{point.at, "point " + std::to_string(m) + " is at " + name +
+                                 ", position " + std::to_string(position) +
+                                 ", but got " + std::to_string(point.position)};
     __int128 bytes = 0;
-    bool isTurn = moment.layer == int64_t(claims.layers.size());
+    bool isTurn = point.layer == int64_t(claims.layers.size());
     if (!isTurn)
-      bytes = claims.classOf(moment.layer).backward[moment.gradient].bytes;
-    Moment alone = moment;
+      bytes = claims.classOf(point.layer).backward[point.gradient].bytes;
+    PricedPoint alone = point;
     alone.secondsPerByte = 1;
     for (size_t l = 0; l < claims.layers.size(); ++l) {
       const Class &kind = claims.classOf(l);
@@ -73,14 +72,14 @@ static std::optional<Fault> checkMoments(const Claims &claims) {
         if (isThere[t])
           bytes += kind.tensors[t].bytes;
     }
-    if (bytes > live[moment.position])
+    if (bytes > live[point.position])
       return Fault{
-          moment.at,
-          "moment " + std::to_string(m) + " counts " +
+          point.at,
+          "point " + std::to_string(m) + " counts " +
               std::to_string(int64_t(std::min<__int128>(bytes, INT64_MAX))) +
               " bytes, but the schedule has " +
-              std::to_string(live[moment.position]) + " alive at position " +
-              std::to_string(moment.position)};
+              std::to_string(live[point.position]) + " alive at position " +
+              std::to_string(point.position)};
   }
   return std::nullopt;
 }
@@ -213,7 +212,7 @@ static std::optional<Fault> checkKept(const Claims &claims) {
 }
 
 namespace {
-/// The layers between the moments that have a price.
+/// The layers between the points that have a price.
 class BoundChecker {
 public:
   explicit BoundChecker(const Claims &claims);
@@ -226,7 +225,7 @@ private:
   std::optional<Fault> checkSum();
 
   const Claims &claims;
-  double price = 0; ///< the highest; of the other moments a byte weighs less
+  double price = 0; ///< the highest; of the other points a byte weighs less
   double available = 0;
   double scale = 0; ///< seconds of a micro-batch, of which bounds are a part
   std::vector<View> views;
@@ -237,19 +236,19 @@ private:
 
 BoundChecker::BoundChecker(const Claims &claims)
     : claims(claims), scale(getMicroBatchSeconds(claims)) {
-  for (const Moment &moment : claims.moments)
-    price = std::max(price, moment.secondsPerByte);
+  for (const PricedPoint &point : claims.points)
+    price = std::max(price, point.secondsPerByte);
   for (size_t l = 0; l < claims.layers.size(); ++l)
-    views.push_back(getView(claims, l, claims.moments, price));
+    views.push_back(getView(claims, l, claims.points, price));
   int64_t budget = claims.budget;
   if (!claims.isOfActivations)
     budget -= claims.base;
-  for (const Moment &moment : claims.moments) {
+  for (const PricedPoint &point : claims.points) {
     double bytes = budget;
-    if (moment.layer < int64_t(claims.layers.size()))
-      bytes -= claims.classOf(moment.layer).backward[moment.gradient].bytes;
+    if (point.layer < int64_t(claims.layers.size()))
+      bytes -= claims.classOf(point.layer).backward[point.gradient].bytes;
     if (price > 0)
-      available += moment.secondsPerByte / price * bytes;
+      available += point.secondsPerByte / price * bytes;
   }
 }
 
@@ -294,11 +293,11 @@ std::optional<Fault> BoundChecker::checkMinima() {
 
 Line BoundChecker::getLine() const {
   Line line = {sum, 0};
-  for (const Moment &moment : claims.moments) {
-    line.slope += moment.secondsPerByte;
-    if (moment.layer < int64_t(claims.layers.size()))
-      line.most += moment.secondsPerByte *
-                   claims.classOf(moment.layer).backward[moment.gradient].bytes;
+  for (const PricedPoint &point : claims.points) {
+    line.slope += point.secondsPerByte;
+    if (point.layer < int64_t(claims.layers.size()))
+      line.most += point.secondsPerByte *
+                   claims.classOf(point.layer).backward[point.gradient].bytes;
   }
   return line;
 }
@@ -340,13 +339,12 @@ std::optional<Fault> BoundChecker::checkSum() {
 std::optional<Fault> BoundChecker::check() {
   // Each is a stage of its own, in each of which an op may run.
   int64_t priced = 0;
-  for (const Moment &moment : claims.moments)
-    priced += moment.secondsPerByte > 0;
+  for (const PricedPoint &point : claims.points)
+    priced += point.secondsPerByte > 0;
   if (priced > kMostMoments)
-    return Fault{claims.boundAt, "needs at most " +
-                                     std::to_string(kMostMoments) +
-                                     " moments with a price, but got " +
-                                     std::to_string(priced)};
+    return Fault{claims.boundAt,
+                 "needs at most " + std::to_string(kMostMoments) +
+                     " points with a price, but got " + std::to_string(priced)};
   if (std::optional<Fault> fault = checkMinima())
     return fault;
   if (std::optional<Fault> fault = checkSum())

@@ -405,7 +405,7 @@ reprise::verify::checkPipeline(const Pipeline &pipeline,
     for (auto count :
          {&CertificateFigures::layers, &CertificateFigures::buffers,
           &CertificateFigures::positions, &CertificateFigures::replays,
-          &CertificateFigures::moments, &CertificateFigures::peak,
+          &CertificateFigures::points, &CertificateFigures::peak,
           &CertificateFigures::keepRules, &CertificateFigures::dropRules,
           &CertificateFigures::fixedOps}) {
       stage.*count += chunk.*count;

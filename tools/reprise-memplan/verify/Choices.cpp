@@ -39,12 +39,13 @@ static std::pair<int64_t, int64_t> getTime(int64_t layer, int64_t gradient) {
 }
 
 View reprise::verify::getView(const Claims &claims, int64_t layer,
-                              const std::vector<Moment> &moments, double most) {
+                              const std::vector<PricedPoint> &points,
+                              double most) {
   std::map<std::pair<int64_t, int64_t>, double> prices; // By time.
-  for (const Moment &moment : moments)
-    if (moment.secondsPerByte > 0)
-      prices[getTime(moment.layer, moment.gradient)] +=
-          moment.secondsPerByte / most;
+  for (const PricedPoint &point : points)
+    if (point.secondsPerByte > 0)
+      prices[getTime(point.layer, point.gradient)] +=
+          point.secondsPerByte / most;
   std::vector<bool> none(claims.classOf(layer).tensors.size());
   View view = {claims.layers[layer].kind,
                claims.layers[layer].inFlight,
@@ -126,7 +127,7 @@ private:
 } // namespace
 
 /// Stages before the first that backward reads anything of the layer in. Of
-/// what is kept, and what is held at the moments of these, the smallest may as
+/// what is kept, and what is held at the points of these, the smallest may as
 /// well be all of them, and the ops behind it run in the first stage that needs
 /// them: no choice with a run before is better. Unless a rule forbids to keep
 /// it.

@@ -18,23 +18,23 @@
 
 namespace reprise::verify {
 
-/// A layer between moments: a stage of the backward pass ends with the op of
-/// each moment, and another one follows the last.
+/// A layer between points: a stage of the backward pass ends with the op of
+/// each point, and another one follows the last.
 struct View {
   int64_t kind = 0, inFlight = 1;
   std::vector<std::vector<bool>> reads; ///< by stage: tensors
-  std::vector<std::vector<bool>> now;   ///< by moment: tensors its op reads
-  std::vector<double> weights;          ///< by moment: of a byte
+  std::vector<std::vector<bool>> now;   ///< by point: tensors its op reads
+  std::vector<double> weights;          ///< by point: of a byte
 
   bool operator<(const View &other) const;
 };
 
-/// The layer as the moments of `moments` with a price see it, from the first of
+/// The layer as the points of `points` with a price see it, from the first of
 /// them to the last. A weight is a share of the highest price, `most`.
 View getView(const Claims &claims, int64_t layer,
-             const std::vector<Moment> &moments, double most);
+             const std::vector<PricedPoint> &points, double most);
 
-/// Seconds of what runs again, and weighted bytes at the moments.
+/// Seconds of what runs again, and weighted bytes at the points.
 struct Choice {
   double seconds = 0, bytes = 0;
 };

@@ -104,7 +104,7 @@ struct Launch {
   size_t at = 0;
 };
 
-struct Moment {
+struct PricedPoint {
   int64_t layer = 0, gradient = 0, position = 0;
   double secondsPerByte = 0;
   size_t at = 0;
@@ -120,7 +120,7 @@ struct Claims {
   std::vector<Layer> layers;
   std::vector<Buffer> buffers;
   std::vector<Launch> schedule;
-  std::vector<Moment> moments;
+  std::vector<PricedPoint> points;
 
   const Class &classOf(int64_t layer) const {
     return classes[layers[layer].kind];

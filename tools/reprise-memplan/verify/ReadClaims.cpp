@@ -263,25 +263,25 @@ static Launch readLaunch(Reader &reader, const Json &value,
   return launch;
 }
 
-static Moment readMoment(Reader &reader, const Json &value,
-                         const Claims &claims) {
+static PricedPoint readPoint(Reader &reader, const Json &value,
+                             const Claims &claims) {
   Object object(reader, value,
                 {"layer", "gradient", "position", "seconds_per_byte"});
-  Moment moment;
-  moment.at = value.at;
+  PricedPoint point;
+  point.at = value.at;
   int64_t numLayers = claims.layers.size();
-  moment.layer =
+  point.layer =
       reader.readInteger(object.get("layer"), 0, numLayers, "a layer");
   int64_t last = 0;
-  if (!reader.fault && moment.layer < numLayers)
-    last = int64_t(claims.classOf(moment.layer).backward.size()) - 1;
-  moment.gradient =
+  if (!reader.fault && point.layer < numLayers)
+    last = int64_t(claims.classOf(point.layer).backward.size()) - 1;
+  point.gradient =
       reader.readInteger(object.get("gradient"), 0, last, "an op of backward");
-  moment.position =
+  point.position =
       reader.readInteger(object.get("position"), 0,
                          int64_t(claims.schedule.size()) - 1, "a position");
-  moment.secondsPerByte = reader.readSeconds(object.get("seconds_per_byte"));
-  return moment;
+  point.secondsPerByte = reader.readSeconds(object.get("seconds_per_byte"));
+  return point;
 }
 
 std::optional<Fault> reprise::verify::readClaims(const Json &value,
@@ -330,7 +330,7 @@ std::optional<Fault> reprise::verify::readClaims(const Json &value,
   for (const Json &element : reader.readList(object.get("schedule")))
     claims.schedule.push_back(readLaunch(reader, element, claims, names));
   for (const Json &element : reader.readList(object.get("moments")))
-    claims.moments.push_back(readMoment(reader, element, claims));
+    claims.points.push_back(readPoint(reader, element, claims));
   if (claims.layers.empty())
     reader.fail(value.at, "needs a layer");
   if (claims.schedule.empty())

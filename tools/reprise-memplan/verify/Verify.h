@@ -40,14 +40,14 @@ struct CertificateFigures {
   std::string model, machine;
   std::string under; ///< what was decided before, in words
   bool isOfActivations = false;
-  int64_t layers = 0, buffers = 0, positions = 0, replays = 0, moments = 0;
+  int64_t layers = 0, buffers = 0, positions = 0, replays = 0, points = 0;
   int64_t budget = 0, base = 0, peak = 0;
   double step = 0, replay = 0, bound = 0; ///< seconds of a step
   double secondsPerByte = 0;              ///< the price of memory, of a step
   /// What any plan has to keep or to drop, tensors of layers, and ops of them
   /// that no plan runs again: what the bound takes as given.
   int64_t keepRules = 0, dropRules = 0, fixedOps = 0;
-  /// Of a pipeline: of each stage, layers to moments being those of all chunks
+  /// Of a pipeline: of each stage, layers to points being those of all chunks
   /// (in all of it a layer counts once, though it is split among chunks),
   /// and of the schedule; step, replay and bound are seconds of a micro-batch.
   std::vector<CertificateFigures> stages;

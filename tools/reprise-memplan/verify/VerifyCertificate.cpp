@@ -28,7 +28,7 @@ std::optional<Fault> reprise::verify::checkClaims(const Claims &claims,
   figures.layers = claims.layers.size();
   figures.buffers = claims.buffers.size();
   figures.positions = claims.schedule.size();
-  figures.moments = claims.moments.size();
+  figures.points = claims.points.size();
   figures.microBatches = claims.microBatches;
   figures.budget = claims.budget;
   figures.base = claims.base;
@@ -45,8 +45,8 @@ std::optional<Fault> reprise::verify::checkClaims(const Claims &claims,
     for (const Op &op : claims.classes[layer.kind].ops)
       figures.fixedOps += !op.canReplay;
   }
-  for (const Moment &moment : claims.moments)
-    figures.secondsPerByte += moment.secondsPerByte * claims.microBatches;
+  for (const PricedPoint &point : claims.points)
+    figures.secondsPerByte += point.secondsPerByte * claims.microBatches;
   return std::nullopt;
 }
 

@@ -134,8 +134,8 @@ def NN_ScopeAttr : NN_Attr<"Scope", "scope"> {
     `layer` counts from 0 (to 1048575) and is left out for what belongs to no layer. `module`
     is one of `embedding`, `layernorm`, `attention` (projections), `core_attn`,
     `mlp`, `moe` (routing, and the products of experts), `moe_act` (what is between these),
-    `shared_experts`, `mla_up_proj`, `residual`, `head`, `loss`, `optimizer`. `value` is the name of the op's first result in the
-    model: `x0, n1, q, k, v, s, p, pd, ctx, a, x1, n2, u, g, y, x2, logits, …`.
+    `shared_experts`, `mla_up_proj`, `mtp` (what a layer that predicts a further token begins with), `residual`, `head`,
+    `loss`, `optimizer`. `value` is the name of the op's first result in the model: `x0, n1, q, k, v, s, p, pd, ctx, a, x1, n2, u, g, y, x2, logits, …`.
 
     Example: `#nn.scope<layer = 3, module = "mlp", value = "u">`
   }];

@@ -108,11 +108,6 @@ inline constexpr llvm::StringLiteral kPipeAxis = "pp";
 /// parts of that axis: ranks with other heads, and ranks with the same ones.
 inline constexpr llvm::StringLiteral kHeadsAxis = "kv";
 inline constexpr llvm::StringLiteral kHeadCopiesAxis = "kv_copies";
-/// The axes that there are.
-inline constexpr llvm::StringLiteral kAxes[] = {
-    kPipeAxis, kDataAxis, kTensorAxis, kHeadsAxis, kHeadCopiesAxis};
-/// Those along which ranks can have parts of a parameter.
-inline constexpr llvm::StringLiteral kPartAxes[] = {kTensorAxis, kHeadsAxis};
 
 /// On a module: the layers of each chunk of a pipeline, and the name of its
 /// schedule.
@@ -130,7 +125,7 @@ inline constexpr llvm::StringLiteral kMicroBatchAttr = "nn.micro_batch";
 /// trained, or that another stage counts.
 inline constexpr llvm::StringLiteral kOrderAttr = "nn.order";
 /// On a module of those: how many gradients the model has that are whole, and
-/// for each of `kPartAxes` how many that ranks have parts of along it.
+/// for each of `kCutAxes` how many that ranks have parts of along it.
 inline constexpr llvm::StringLiteral kGradientCountsAttr = "nn.gradient_counts";
 
 /// On a module: ranks along `tp` have parts of the positions between layers.
@@ -156,7 +151,7 @@ inline constexpr llvm::StringLiteral kPushFunction = "push_level_";
 /// The ranks along an axis of the module's mesh; 1 without one.
 int64_t getAxisSize(mlir::Operation *module, llvm::StringRef axis);
 
-/// Along which of `kPartAxes` ranks have parts of what `layout` is of, by its
+/// Along which of `kCutAxes` ranks have parts of what `layout` is of, by its
 /// index; -1 if they have all of it.
 int64_t getPartAxis(mlir::Operation *module, LayoutAttr layout);
 

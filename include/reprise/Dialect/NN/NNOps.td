@@ -12,10 +12,12 @@
 include "reprise/Dialect/NN/NNModelOps.td"
 include "reprise/Dialect/NN/NNRotaryOps.td"
 include "reprise/Dialect/NN/NNExpertOps.td"
+include "reprise/Dialect/NN/NNFurtherOps.td"
 include "reprise/Dialect/NN/NNAttentionOps.td"
 include "reprise/Dialect/NN/NNLatentOps.td"
 include "reprise/Dialect/NN/NNTrainingOps.td"
 include "reprise/Dialect/NN/NNCollectiveOps.td"
 include "reprise/Dialect/NN/NNShardOps.td"
+include "reprise/Dialect/NN/NNExpertRankOps.td"
 
 #endif // REPRISE_DIALECT_NN_NNOPS

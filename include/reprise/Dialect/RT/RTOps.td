@@ -778,5 +778,7 @@ def RT_RandomWordOp : RT_KernelOp<"random_word"> {
 }
 
 include "reprise/Dialect/RT/RTTransferOps.td"
+include "reprise/Dialect/RT/RTExpertRankOps.td"
+include "reprise/Dialect/RT/RTWaitOp.td"
 
 #endif // REPRISE_DIALECT_RT_RTOPS

@@ -1,0 +1,172 @@
+//===- RTExpertRankOps.cpp - Rows of experts on their way -----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "reprise/Dialect/RT/RTExpertRankOps.h"
+#include "Forms.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "reprise/Dialect/RT/ScheduledOp.h"
+#include "reprise/Interfaces/CostModel.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::rt;
+
+using Effects =
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+/// What an op makes: its results, or its outputs.
+template <typename OpTy>
+static SmallVector<Value> getMade(OpTy op) {
+  SmallVector<Value> made(op.getResults());
+  llvm::append_range(made, op.getOutputs());
+  return made;
+}
+
+/// Ranks meet in it: it is never dropped, nor merged with another.
+template <typename OpTy>
+static void addRowEffects(OpTy op, Effects &effects) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (isa<MemRefType>(operand.get().getType())) {
+      bool isInput = operand.getOperandNumber() < op.getInputs().size();
+      if (isInput)
+        effects.emplace_back(MemoryEffects::Read::get(), &operand);
+      else
+        effects.emplace_back(MemoryEffects::Write::get(), &operand);
+    }
+  effects.emplace_back(MemoryEffects::Write::get());
+}
+
+void GatherOffsetsOp::getEffects(Effects &effects) {
+  addRowEffects(*this, effects);
+}
+void SendRowsOp::getEffects(Effects &effects) { addRowEffects(*this, effects); }
+void ReturnRowsOp::getEffects(Effects &effects) {
+  addRowEffects(*this, effects);
+}
+
+//===----------------------------------------------------------------------===//
+// Verifiers
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<int64_t> getShape(Value value) {
+  return cast<ShapedType>(value.getType()).getShape();
+}
+
+/// C1, and so many inputs and values that are made.
+template <typename OpTy>
+static LogicalResult verifyCounts(OpTy op, size_t inputs, size_t made) {
+  bool isOnTensors = op->getNumResults() != 0;
+  if (isOnTensors == op.getOutputs().empty() &&
+      op.getInputs().size() == inputs && getMade(op).size() == made)
+    return verifyForm(op, /*buffers=*/!isOnTensors);
+  return op.emitOpError("needs ")
+         << inputs << (inputs == 1 ? " input" : " inputs") << " and either "
+         << made << (made == 1 ? " result or output" : " results or outputs")
+         << ", but got " << op.getInputs().size() << " and "
+         << getMade(op).size();
+}
+
+static LogicalResult verifyOffsets(Operation *op, Value all, int64_t ranks) {
+  ArrayRef<int64_t> shape = getShape(all);
+  if (ranks >= 1 && shape.size() == 2 && shape[0] == ranks &&
+      shape[1] > ranks && (shape[1] - 1) % ranks == 0)
+    return success();
+  return op->emitOpError("needs offsets of ")
+         << ranks << " ranks, which divide the experts, but got "
+         << all.getType();
+}
+
+LogicalResult GatherOffsetsOp::verify() {
+  if (failed(verifyCounts(*this, 1, 2)))
+    return failure();
+  SmallVector<Value> made = getMade(*this);
+  int64_t ranks = getRanks();
+  if (failed(verifyOffsets(*this, made[0], ranks))) // C2
+    return failure();
+  int64_t size = getShape(made[0])[1];
+  if (getShape(getInputs()[0]) == ArrayRef<int64_t>{size} &&
+      getShape(made[1]) == ArrayRef<int64_t>{(size - 1) / ranks + 1}) // C2
+    return success();
+  return emitOpError("needs offsets of ")
+         << size - 1 << " experts, and of those of a rank, but got "
+         << getInputs()[0].getType() << " and " << made[1].getType();
+}
+
+template <typename OpTy>
+static LogicalResult verifyRows(OpTy op) {
+  if (failed(verifyCounts(op, 2, 1)) ||
+      failed(verifyOffsets(op, op.getInputs()[1], op.getRanks())))
+    return failure();
+  Value from = op.getInputs()[0], to = getMade(op)[0];
+  if (!getShape(from).empty() && !getShape(to).empty() &&
+      getShape(from).drop_front() == getShape(to).drop_front() &&
+      getElementTypeOrSelf(from) == getElementTypeOrSelf(to)) // C2
+    return success();
+  return op.emitOpError("needs rows of equal sizes, but got ")
+         << from.getType() << " and " << to.getType();
+}
+
+LogicalResult SendRowsOp::verify() { return verifyRows(*this); }
+LogicalResult ReturnRowsOp::verify() { return verifyRows(*this); }
+
+//===----------------------------------------------------------------------===//
+// In schedules
+//===----------------------------------------------------------------------===//
+
+/// What is exchanged: of offsets those of all; of rows those of the rank's
+/// tokens, as many as others send where experts are used evenly.
+static int64_t getExchanged(GatherOffsetsOp op) {
+  return getTypeBytes(getMade(op)[0].getType());
+}
+template <typename OpTy>
+static int64_t getExchanged(OpTy op) {
+  return std::min(getTypeBytes(op.getInputs()[0].getType()),
+                  getTypeBytes(getMade(op)[0].getType()));
+}
+
+namespace {
+template <typename OpTy>
+struct ScheduledRows : ScheduledOp::ExternalModel<ScheduledRows<OpTy>, OpTy> {
+  SmallVector<Value> getReads(Operation *op) const {
+    return SmallVector<Value>(cast<OpTy>(op).getInputs());
+  }
+  SmallVector<Value> getWrites(Operation *op) const {
+    return getMade(cast<OpTy>(op));
+  }
+  FailureOr<SmallVector<Sharing>> getSharing(Operation *,
+                                             const SymbolTable &) const {
+    return SmallVector<Sharing>();
+  }
+  Workload getWorkload(Operation *op, SymbolTable &) const {
+    auto rows = cast<OpTy>(op);
+    Workload load;
+    load.bytes = getOperandAndResultBytes(op);
+    setExchange(load, rows.getAxis(), rows.getRanks(), getExchanged(rows),
+                /*hasWholeSums=*/false);
+    load.key = (op->getName().stripDialect() + " over " + rows.getAxis() +
+                " sends " + Twine(load.sentBytes))
+                   .str();
+    return load;
+  }
+  Operation *createOnBuffers(Operation *op, OpBuilder &builder,
+                             function_ref<Value(Value)> getBuffer,
+                             Value) const {
+    auto rows = cast<OpTy>(op);
+    return OpTy::create(builder, op->getLoc(), TypeRange(),
+                        llvm::map_to_vector(rows.getInputs(), getBuffer),
+                        llvm::map_to_vector(rows.getResults(), getBuffer),
+                        rows.getAxisAttr(), rows.getRanksAttr());
+  }
+};
+} // namespace
+
+void rt::attachScheduledRows(MLIRContext &context) {
+  GatherOffsetsOp::attachInterface<ScheduledRows<GatherOffsetsOp>>(context);
+  SendRowsOp::attachInterface<ScheduledRows<SendRowsOp>>(context);
+  ReturnRowsOp::attachInterface<ScheduledRows<ReturnRowsOp>>(context);
+}

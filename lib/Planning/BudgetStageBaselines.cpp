@@ -1,0 +1,83 @@
+//===- BudgetStageBaselines.cpp - Megatron's options on a pipeline --------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BudgetStages.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::planning;
+
+/// What a chunk needs, and replays of a micro-batch, if `kept` of the step is
+/// kept; what it receives it keeps in any case.
+static solver::BudgetPoint measure(const Chunk &chunk,
+                                   solver::StepSimulator &simulator,
+                                   const solver::KeptValues &kept) {
+  const solver::StepGraph &graph = chunk.step.graph;
+  solver::KeptValues own = solver::keepAll(graph);
+  for (size_t v = 0; v < own.size(); ++v)
+    if (graph.values[v].rule != solver::StepValue::Rule::Keep)
+      own[v] = kept[chunk.step.values[v]];
+  if (chunk.first > 0)
+    for (int64_t received : graph.ops.front().writes)
+      own[received] = true;
+  const solver::StepRun &run = simulator.run(own);
+  solver::BudgetPoint point = {run.peak, run.replaySeconds};
+  if (chunk.inFlight > 1)
+    point.peak += (chunk.inFlight - 1) * solver::getKeptBytes(graph, own);
+  return point;
+}
+
+FailureOr<std::vector<BudgetChoice>>
+planning::tryStageBaselines(func::FuncOp step, WhatIf &whatIf,
+                            const CostTable &costs,
+                            const BudgetSettings &settings, int64_t bytes,
+                            ArrayRef<int64_t> baseBytes) {
+  FailureOr<TracedGraph> traced =
+      traceUndecided(whatIf, costs, settings.isFree);
+  if (failed(traced))
+    return failure();
+  FailureOr<Pipeline> pipeline =
+      getPipeline(step, *traced,
+                  step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr));
+  if (failed(pipeline))
+    return failure();
+  const solver::PipelineShape &shape = pipeline->shape;
+  auto getTimes = [&] {
+    std::vector<solver::ChunkTimes> times(shape.stages * shape.virtualStages);
+    for (auto [s, stage] : llvm::enumerate(pipeline->stages))
+      for (auto [v, chunk] : llvm::enumerate(stage.chunks))
+        times[v * shape.stages + s] = chunk.times;
+    return times;
+  };
+  double bare = solver::getSpan(shape, pipeline->schedule, getTimes());
+  std::vector<std::vector<solver::StepSimulator>> simulators;
+  for (const Stage &stage : pipeline->stages) {
+    simulators.emplace_back();
+    for (const Chunk &chunk : stage.chunks)
+      simulators.back().emplace_back(chunk.step.graph);
+  }
+  return tryBaselines(
+      whatIf, *traced, settings, bytes,
+      [&](const solver::KeptValues &kept) -> BaselineRun {
+        BaselineRun found;
+        std::vector<solver::ChunkTimes> times = getTimes();
+        for (auto [s, stage] : llvm::enumerate(pipeline->stages)) {
+          int64_t needed = baseBytes[s];
+          for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
+            solver::BudgetPoint point = measure(chunk, simulators[s][v], kept);
+            needed += point.peak;
+            times[v * shape.stages + s].backward += point.seconds;
+          }
+          found.bytes = std::max(found.bytes, needed);
+        }
+        double span = solver::getSpan(shape, pipeline->schedule, times);
+        found.programBytes = found.bytes;
+        found.replaySeconds = std::max(span - bare, 0.0);
+        return found;
+      });
+}

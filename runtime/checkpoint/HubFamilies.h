@@ -1,0 +1,60 @@
+//===- HubFamilies.h - Keys of a config.json, by family ---------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_CHECKPOINT_HUBFAMILIES_H
+#define REPRISE_RUNTIME_CHECKPOINT_HUBFAMILIES_H
+
+#include "runtime/text/Json.h"
+
+#include <cstddef>
+#include <string_view>
+
+namespace reprise::runtime {
+
+/// A key that changes what a model computes from its weights.
+struct HubKey {
+  std::string_view name, alias = {};
+  /// What a file without the key means. Null, and no `derived`: the tensors
+  /// tell, and only a key that is given is compared.
+  const char *fallback = nullptr;
+  /// The same, if other keys make it; NaN if they do not say. `isNull`: the key
+  /// is there, and null.
+  double (*derived)(const JsonValue &config, bool isNull) = nullptr;
+};
+
+/// A family of models, as transformers has it: every key that a class reads,
+/// with the class's default, but for those of rotary positions.
+struct HubFamily {
+  std::string_view type;      ///< `model_type`
+  std::string_view className; ///< what its classes' names begin with
+  const HubKey *keys;
+  size_t numKeys;
+  /// The default of `rope_theta`; null: it has no rotary positions.
+  const char *ropeTheta;
+
+  template <size_t count>
+  constexpr HubFamily(std::string_view type, std::string_view className,
+                      const HubKey (&keys)[count], const char *ropeTheta)
+      : type(type), className(className), keys(keys), numKeys(count),
+        ropeTheta(ropeTheta) {}
+
+  const HubKey *begin() const { return keys; }
+  const HubKey *end() const { return keys + numKeys; }
+  bool has(std::string_view key) const;
+};
+
+/// The family of that `model_type`; null if there is none.
+const HubFamily *findHubFamily(std::string_view type);
+
+/// The family that the class `name`, with a head or without, is of; null if
+/// there is none.
+const HubFamily *findHubFamilyOfClass(std::string_view name);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_CHECKPOINT_HUBFAMILIES_H

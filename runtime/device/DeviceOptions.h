@@ -1,0 +1,31 @@
+//===- DeviceOptions.h - On what a run computes -----------------*- C++ -*-===//
+//-*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_DEVICE_DEVICEOPTIONS_H
+#define REPRISE_RUNTIME_DEVICE_DEVICEOPTIONS_H
+
+#include <cstdint>
+
+namespace reprise::runtime {
+
+/// On what a run computes, and how.
+struct DeviceOptions {
+  const char *device = nullptr; ///< "auto" if not given.
+  int64_t threads = 0;          ///< Of each rank.
+  bool portableBits = false;    ///< On the CPU: without AMX, say.
+  bool noCudaGraph = false;     ///< Begin each launch by itself.
+  bool cudaSync = false;        ///< Wait for each launch, without a graph.
+  bool tf32 = false;            ///< Of f32 products.
+  bool autotune = false;        ///< Of products.
+  bool nvtx = false; ///< A range around each launch, without a graph.
+};
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_DEVICE_DEVICEOPTIONS_H

@@ -1,0 +1,46 @@
+//===- ExpertRows.h - Rows go to their experts and back ---------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_RUNTIME_TRANSPORT_EXPERTROWS_H
+#define REPRISE_RUNTIME_TRANSPORT_EXPERTROWS_H
+
+#include "Collectives.h"
+
+namespace reprise::runtime {
+
+/// Rows of tokens, sorted by expert, and what all members of a group have of
+/// them: member `m` has the rows `offsets[m * (experts + 1) + e]` up to the
+/// next number for expert `e`. Each member has an equal number of the experts,
+/// in order.
+struct ExpertRows {
+  int64_t experts, rowElements;
+  const int32_t *offsets;
+};
+
+/// `all` become the offsets of all members, `experts + 1` each, and `own` those
+/// of the rows that this member's experts have from all of them.
+bool gatherOffsets(RankMemory &memory, const Group &group, const char *what,
+                   int64_t experts, const int32_t *offsets, int32_t *all,
+                   int32_t *own, Error &error);
+
+/// `there` becomes the rows of this member's experts, for each of them those of
+/// all members in their order, and zeros behind them. `home` are the rows of
+/// its own tokens. False if there is no room for so many.
+bool sendRows(RankMemory &memory, const Group &group, const char *what,
+              Number number, const ExpertRows &rows, Span home, Span there,
+              Error &error);
+
+/// The other way: `home` becomes the rows of this member's tokens, and zeros
+/// behind them, from where `sendRows` puts them.
+bool returnRows(RankMemory &memory, const Group &group, const char *what,
+                Number number, const ExpertRows &rows, Span there, Span home,
+                Error &error);
+
+} // namespace reprise::runtime
+
+#endif // REPRISE_RUNTIME_TRANSPORT_EXPERTROWS_H

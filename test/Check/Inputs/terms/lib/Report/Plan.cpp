@@ -1,0 +1,1 @@
+// A rival is welcome here, but not the first cache.

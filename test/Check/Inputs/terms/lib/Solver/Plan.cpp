@@ -1,0 +1,3 @@
+// A rival, and another rival, that fits the second cache.
+// Arrivals and rivalry are other words.
+struct Rival {};

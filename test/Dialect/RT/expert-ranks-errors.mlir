@@ -1,0 +1,31 @@
+// RUN: reprise-opt %s -split-input-file -verify-diagnostics
+
+func.func @offsets(%o: tensor<5xi32>) {
+  // expected-error @+1 {{needs offsets of 4 experts, and of those of a rank, but got 'tensor<5xi32>' and 'tensor<4xi32>'}}
+  %a:2 = rt.gather_offsets %o over "ep" ranks 2 : (tensor<5xi32>) -> (tensor<2x5xi32>, tensor<4xi32>)
+  return
+}
+
+// -----
+
+func.func @two(%o: tensor<5xi32>) {
+  // expected-error @+1 {{needs 1 input and either 2 results or outputs, but got 1 and 1}}
+  %a = rt.gather_offsets %o over "ep" ranks 2 : (tensor<5xi32>) -> tensor<2x5xi32>
+  return
+}
+
+// -----
+
+func.func @inputs(%x: tensor<16x8xf32>) {
+  // expected-error @+1 {{needs 2 inputs and either 1 result or output, but got 1 and 1}}
+  %a = rt.send_rows %x over "ep" ranks 2 : (tensor<16x8xf32>) -> tensor<32x8xf32>
+  return
+}
+
+// -----
+
+func.func @sizes(%x: tensor<16x8xf32>, %o: tensor<2x5xi32>) {
+  // expected-error @+1 {{needs rows of equal sizes, but got 'tensor<16x8xf32>' and 'tensor<32x9xf32>'}}
+  %a = rt.send_rows %x, %o over "ep" ranks 2 : (tensor<16x8xf32>, tensor<2x5xi32>) -> tensor<32x9xf32>
+  return
+}
