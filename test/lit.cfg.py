@@ -21,6 +21,11 @@ config.environment["PATH"] = os.pathsep.join(
 config.environment["FILECHECK_OPTS"] = \
     "-enable-var-scope --allow-unused-prefixes=false"
 
+# Memory that is freed is overwritten at once, so that what reads it still fails
+# in every run, not in one of a hundred.
+config.environment["MALLOC_PERTURB_"] = "165"
+config.environment["GLIBC_TUNABLES"] = "glibc.malloc.tcache_count=0"
+
 # Every test is a test of parser and printer too: what reprise-opt reads goes
 # out as text and as bytecode and must come back equal, before any pass runs.
 # REPRISE_VERIFY_ROUNDTRIP=0 leaves that out.

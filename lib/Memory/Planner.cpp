@@ -364,10 +364,11 @@ LogicalResult Planner::assignWorkspace(rt::ScheduledOp op, int64_t position) {
       return wait.emitOpError("needs all that is made by what is begun with "
                               "number ")
              << wait.getNumber() << " before it";
-    if (auto workspace = workspaceOf.find(found->second);
-        workspace != workspaceOf.end()) {
-      workspaceOf[op] = workspace->second;
-      buffers[workspace->second].lastUse = position;
+    if (auto begun = workspaceOf.find(found->second);
+        begun != workspaceOf.end()) {
+      int64_t workspace = begun->second; // The map may grow.
+      workspaceOf[op] = workspace;
+      buffers[workspace].lastUse = position;
     }
     underWay.erase(found);
     return success();
