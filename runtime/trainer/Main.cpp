@@ -32,9 +32,9 @@
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Embedded.h"
 #include "runtime/transport/Lanes.h"
+#include "runtime/transport/Launched.h"
 #include "runtime/transport/Launcher.h"
 #include "runtime/transport/Mesh.h"
-#include "runtime/transport/Mpi.h"
 
 #include <algorithm>
 #include <cerrno>

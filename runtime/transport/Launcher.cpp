@@ -9,6 +9,7 @@
 #include "Launcher.h"
 
 #include "Mesh.h"
+#include "Rendezvous.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -109,18 +110,6 @@ Launch reprise::runtime::findLaunch() {
   return Launch();
 }
 
-/// Of a launcher that says how many there are, and nothing else.
-static bool refuseToMove(const Launch &launch, Error &error) {
-  bool isSlurm = !strcmp(launch.name, "srun");
-  return error.set("%s has started %" PRId64 " ranks (%s), but gives them no "
-                   "way to move bytes between processors: use %smpirun -n "
-                   "%" PRId64 ", or start the program by itself with --ranks "
-                   "%" PRId64,
-                   launch.name, launch.size, launch.variable,
-                   isSlurm ? "srun --mpi=pmix, " : "", launch.size,
-                   launch.size);
-}
-
 bool reprise::runtime::checkLaunch(const Launch &launch,
                                    const RepriseModel &model, int64_t ranks,
                                    Error &error) {
@@ -148,7 +137,9 @@ bool reprise::runtime::checkLaunch(const Launch &launch,
                      "compiled for (%s), but %s has started %" PRId64 " (%s)%s",
                      needed, mesh, launch.name, launch.size, launch.variable,
                      hint);
-  return launch.family != MpiFamily::None || refuseToMove(launch, error);
+  Meeting meeting;
+  return launch.family != MpiFamily::None ||
+         findMeeting(launch, meeting, error);
 }
 
 /// The ranks that share this machine's processors.

@@ -9,15 +9,14 @@
 #include "Mpi.h"
 
 #include "Collectives.h"
+#include "Launched.h"
 #include "MpiLibrary.h"
-#include "Watcher.h"
+#include "runtime/base/List.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 using namespace reprise::runtime;
@@ -364,18 +363,7 @@ static bool start(const Launch &launch, MpiLibrary &library, Error &error) {
   return checkNumbers(library, launch, error);
 }
 
-/// Tells the watcher of this rank where that of rank 0 listens.
-static bool shareMeetingPlace(Board &board, Transport &transport,
-                              Error &error) {
-  if (!broadcast(transport, {0, 1, board.numRanks}, "the start of the run",
-                 &board.place, sizeof(board.place), error))
-    return false;
-  board.hasPlace.store(1);
-  board.tellWatcher();
-  return true;
-}
-
-static int runRank(Board &board, int rank, const RankWork &work) {
+int reprise::runtime::runMpiRank(Board &board, int rank, const RankWork &work) {
   const Launch &launch = *static_cast<const Launch *>(work.engine);
   MpiLibrary library;
   Error error;
@@ -401,29 +389,5 @@ static int runRank(Board &board, int rank, const RankWork &work) {
       broadcast(transport, {0, 1, board.numRanks}, "the end of the run", &end,
                 1, error))
     library.finalize();
-  return status;
-}
-
-int reprise::runtime::runLaunchedRank(const Launch &launch,
-                                      const RankSettings &settings,
-                                      RankMain body, void *context,
-                                      Error &error) {
-  const int rank = int(launch.rank);
-  Board *board = Board::map(settings, context, /*hasChannels=*/false, error);
-  if (!board)
-    return 1;
-  Line line(*board, rank);
-  int status = 1;
-  board->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (board->news < 0) {
-    error.set("cannot make an event: %s", strerror(errno));
-  } else if (rank != 0 || line.listen(launch.localSize == launch.size, error)) {
-    Watcher watcher(*board, &line);
-    if (watcher.start(rank, 1, {body, context, runRank, &launch}, error))
-      status = watcher.watch(error);
-  }
-  if (board->news >= 0)
-    close(board->news);
-  board->unmap(/*hasChannels=*/false);
   return status;
 }

@@ -5,34 +5,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-//
-// The process that a launcher has started watches, and forks the rank that
-// calls MPI. So a rank that hangs in MPI, is stopped or is killed has somebody
-// who says so:
-//
-//   mpirun --- watcher of rank 0 --- rank 0
-//          |          | Line            | MPI
-//          \-- watcher of rank 1 --- rank 1
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef REPRISE_RUNTIME_TRANSPORT_MPI_H
 #define REPRISE_RUNTIME_TRANSPORT_MPI_H
 
-#include "Launcher.h"
-#include "Ranks.h"
+#include "Board.h"
 
 namespace reprise::runtime {
 
-/// Runs the rank of this process, before there is any thread, and watches it
-/// until all ranks have ended. Returns its status if all are well; otherwise
-/// all ranks are ended and the status is 1. `error` has the first reason in
-/// rank 0, or where that is gone, in rank 1; in others it is empty. Signals to
-/// this process go to rank 0; the other ranks ignore them.
-///
-/// \param context  given to `body` and to `settings.name`.
-int runLaunchedRank(const Launch &launch, const RankSettings &settings,
-                    RankMain body, void *context, Error &error);
+/// The process of a rank whose launcher has an MPI: starts that and calls the
+/// body. `work.engine` is the `Launch`.
+int runMpiRank(Board &board, int rank, const RankWork &work);
 
 } // namespace reprise::runtime
 

@@ -21,7 +21,7 @@
 #include "test/unit/runtime/StagedToy.h"
 
 #include "runtime/transport/Embedded.h"
-#include "runtime/transport/Mpi.h"
+#include "runtime/transport/Launched.h"
 
 #include <cstdio>
 #include <functional>

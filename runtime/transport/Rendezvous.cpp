@@ -1,0 +1,383 @@
+//===- Rendezvous.cpp - How ranks without MPI meet ------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Rendezvous.h"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using namespace reprise::runtime;
+
+/// How long a connection, or the first word on it, may take; what rank 0
+/// answers comes at once.
+static constexpr int kAnswerMilliseconds = 2000;
+/// Between two looks for rank 0, which may not have started.
+static constexpr long kPauseNanoseconds = 100'000'000;
+
+/// The first words of the others.
+namespace {
+struct Hello {
+  uint64_t run;
+  int32_t rank, size;
+  RankPlace place; ///< The address is what rank 0 sees.
+};
+
+/// A socket that is closed with it.
+struct Socket {
+  explicit Socket(int file) : file(file) {}
+  Socket(const Socket &) = delete;
+  Socket &operator=(const Socket &) = delete;
+  ~Socket() {
+    if (file >= 0)
+      close(file);
+  }
+  const int file;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What launchers say
+//===----------------------------------------------------------------------===//
+
+/// FNV-1a, of a text and the zero behind it.
+static void mix(uint64_t &hash, const char *text) {
+  for (const char *at = text ? text : "";; ++at) {
+    hash = (hash ^ uint8_t(*at)) * 0x100000001b3;
+    if (!*at)
+      return;
+  }
+}
+
+void reprise::runtime::firstNode(const char *list, char *name, size_t size) {
+  size_t there = 0;
+  bool isInRange = false, isPast = false; // Within [ ], behind its first.
+  for (; *list && (isInRange || *list != ',') && there + 1 < size; ++list) {
+    if (*list == '[' || *list == ']') {
+      isInRange = *list == '[';
+      isPast = false;
+    } else if (isInRange && (*list == '-' || *list == ',')) {
+      isPast = true;
+    } else if (!isPast) {
+      name[there++] = *list;
+    }
+  }
+  name[there] = '\0';
+}
+
+bool reprise::runtime::findMeeting(const Launch &launch, Meeting &meeting,
+                                   Error &error) {
+  const char *host = getenv("MASTER_ADDR"), *port = getenv("MASTER_PORT");
+  const char *nodes = getenv("SLURM_STEP_NODELIST");
+  const bool isSlurm = !strcmp(launch.name, "srun");
+  meeting.run = 0xcbf29ce484222325;
+  for (const char *name :
+       {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
+        "SLURM_JOB_ID", "SLURM_STEP_ID"})
+    mix(meeting.run, getenv(name));
+  if (host && *host)
+    snprintf(meeting.host, sizeof(meeting.host), "%s", host);
+  else if (isSlurm && nodes && *nodes)
+    firstNode(nodes, meeting.host, sizeof(meeting.host));
+  else
+    return error.set("%s has started %" PRId64 " ranks (%s), but does not say "
+                     "where they meet: needs MASTER_ADDR and MASTER_PORT",
+                     launch.name, launch.size, launch.variable);
+  // Below the ports that systems give to whoever asks for any.
+  constexpr int kFirst = 20000, kCount = 12000;
+  meeting.port = kFirst + int(meeting.run % kCount);
+  if (!port)
+    return isSlurm || error.set("needs MASTER_PORT beside MASTER_ADDR");
+  char *end = nullptr;
+  long number = strtol(port, &end, 10);
+  if (end == port || *end || number < 1 || number + Meeting::kPorts > 65535)
+    return error.set("needs a port from 1 to %d as MASTER_PORT, but got '%s'",
+                     65535 - Meeting::kPorts, port);
+  meeting.port = int(number) + 1;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Sockets
+//===----------------------------------------------------------------------===//
+
+static int openSocket() {
+  return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+static bool listenAt(int file, uint32_t address, uint16_t port) {
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_port = port;
+  name.sin_addr.s_addr = address;
+  int one = 1;
+  setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+  return bind(file, reinterpret_cast<sockaddr *>(&name), sizeof(name)) == 0 &&
+         listen(file, SOMAXCONN) == 0;
+}
+
+int reprise::runtime::listenForRanks(bool isLocal, RankPlace &own,
+                                     Error &error) {
+  sockaddr_in name = {};
+  socklen_t size = sizeof(name);
+  own = {htonl(isLocal ? INADDR_LOOPBACK : INADDR_ANY), 0, 0};
+  int file = openSocket();
+  if (file >= 0 && listenAt(file, own.address, 0) &&
+      getsockname(file, reinterpret_cast<sockaddr *>(&name), &size) == 0) {
+    own.port = name.sin_port;
+    return file;
+  }
+  error.set("cannot listen for other ranks: %s", strerror(errno));
+  if (file >= 0)
+    close(file);
+  return -1;
+}
+
+/// Waits until a socket is ready; false if it is not in time.
+static bool waitFor(int file, short events, int milliseconds) {
+  pollfd ready = {file, events, 0};
+  return poll(&ready, 1, milliseconds) == 1;
+}
+
+/// All bytes, of which none may come later than `milliseconds` behind another.
+static bool receiveAll(int file, void *bytes, size_t size, int milliseconds) {
+  for (size_t there = 0; there < size;) {
+    ssize_t count =
+        recv(file, static_cast<char *>(bytes) + there, size - there, 0);
+    if (count > 0)
+      there += size_t(count);
+    else if (count == 0 || (errno != EAGAIN && errno != EINTR) ||
+             !waitFor(file, POLLIN, milliseconds))
+      return false;
+  }
+  return true;
+}
+
+static bool sendAll(int file, const void *bytes, size_t size) {
+  for (size_t there = 0; there < size;) {
+    ssize_t count = send(file, static_cast<const char *>(bytes) + there,
+                         size - there, MSG_NOSIGNAL);
+    if (count >= 0)
+      there += size_t(count);
+    else if ((errno != EAGAIN && errno != EINTR) ||
+             !waitFor(file, POLLOUT, kAnswerMilliseconds))
+      return false;
+  }
+  return true;
+}
+
+static bool connectTo(int file, uint32_t address, uint16_t port) {
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_port = port;
+  name.sin_addr.s_addr = address;
+  int code = 0;
+  socklen_t size = sizeof(code);
+  if (connect(file, reinterpret_cast<sockaddr *>(&name), sizeof(name)) == 0)
+    return true;
+  return errno == EINPROGRESS && waitFor(file, POLLOUT, kAnswerMilliseconds) &&
+         getsockopt(file, SOL_SOCKET, SO_ERROR, &code, &size) == 0 && code == 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Rank 0
+//===----------------------------------------------------------------------===//
+
+static int listenAtMeeting(const Meeting &meeting, bool isLocal, Error &error) {
+  const uint32_t address = htonl(isLocal ? INADDR_LOOPBACK : INADDR_ANY);
+  for (int i = 0; i < Meeting::kPorts; ++i) {
+    int file = openSocket();
+    if (file >= 0 && listenAt(file, address, htons(uint16_t(meeting.port + i))))
+      return file;
+    if (file >= 0)
+      close(file);
+  }
+  error.set("cannot listen at a port from %d to %d, where the other ranks look "
+            "for rank 0: %s",
+            meeting.port, meeting.port + Meeting::kPorts - 1, strerror(errno));
+  return -1;
+}
+
+/// Takes the hello of another rank, and answers; -1: it is none of this run.
+static int welcome(int file, const Meeting &meeting, Board &board,
+                   Places &places) {
+  Hello hello;
+  sockaddr_in name;
+  socklen_t size = sizeof(name);
+  if (!receiveAll(file, &hello, sizeof(hello), kAnswerMilliseconds) ||
+      hello.run != meeting.run || hello.size != board.numRanks ||
+      hello.rank <= 0 || hello.rank >= board.numRanks ||
+      getpeername(file, reinterpret_cast<sockaddr *>(&name), &size) != 0 ||
+      !sendAll(file, &meeting.run, sizeof(meeting.run)))
+    return -1;
+  // Of this machine: the others know it by the address of rank 0.
+  const bool isHere = (ntohl(name.sin_addr.s_addr) >> 24) == 127;
+  places.ranks[size_t(hello.rank)] = {isHere ? 0 : name.sin_addr.s_addr,
+                                      hello.place.port, 0};
+  return hello.rank;
+}
+
+static bool tellPlaces(const Places &places, const List<int> &files,
+                       Error &error) {
+  const size_t bytes = places.ranks.size() * sizeof(RankPlace);
+  for (size_t rank = 1; rank < files.size(); ++rank)
+    if (!sendAll(files[rank], places.secret, sizeof(places.secret)) ||
+        !sendAll(files[rank], places.ranks.begin(), bytes))
+      return error.set("rank %zu has left before all ranks have met", rank);
+  return true;
+}
+
+static bool gather(int listener, const Meeting &meeting, Board &board,
+                   Places &places, List<int> &files, Error &error) {
+  double last = now();
+  for (int missing = board.numRanks - 1; missing > 0;) {
+    if (board.isAborted())
+      return error.set("another rank has ended the run");
+    if (now() - last >= double(board.settings->operationSeconds)) {
+      int rank =
+          int(std::find(files.begin() + 1, files.end(), -1) - files.begin());
+      return error.set("has waited %" PRId64 " s for rank %d to come to port "
+                       "%d and those behind it on %s",
+                       board.settings->operationSeconds, rank, meeting.port,
+                       meeting.host);
+    }
+    if (!waitFor(listener, POLLIN, 100))
+      continue;
+    int file =
+        accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (file < 0)
+      continue;
+    int rank = welcome(file, meeting, board, places);
+    if (rank < 0 || files[size_t(rank)] >= 0) {
+      close(file);
+      continue;
+    }
+    files[size_t(rank)] = file;
+    --missing;
+    last = now();
+  }
+  return tellPlaces(places, files, error);
+}
+
+static bool host(const Meeting &meeting, bool isLocal, Board &board,
+                 RankPlace own, Places &places, Error &error) {
+  Socket listener(listenAtMeeting(meeting, isLocal, error));
+  if (listener.file < 0)
+    return false;
+  if (getrandom(places.secret, sizeof(places.secret), 0) !=
+      ssize_t(sizeof(places.secret)))
+    return error.set("cannot make a secret: %s", strerror(errno));
+  List<int> files;
+  for (int i = 0; i < board.numRanks; ++i)
+    if (!files.push(-1))
+      return error.set("no memory left for the other ranks");
+  places.ranks[0] = {0, own.port, 0};
+  bool isGood = gather(listener.file, meeting, board, places, files, error);
+  for (int file : files)
+    if (file >= 0)
+      close(file);
+  for (RankPlace &place : places.ranks)
+    if (place.address == 0)
+      place.address = htonl(INADDR_LOOPBACK);
+  return isGood;
+}
+
+//===----------------------------------------------------------------------===//
+// The other ranks
+//===----------------------------------------------------------------------===//
+
+/// The addresses of a name, at most `most`; how many there are.
+static int resolve(const char *host, uint32_t *addresses, int most) {
+  addrinfo hints = {}, *first = nullptr;
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(host, nullptr, &hints, &first) != 0)
+    return 0;
+  int count = 0;
+  for (addrinfo *each = first; each && count < most; each = each->ai_next)
+    addresses[count++] =
+        reinterpret_cast<const sockaddr_in *>(each->ai_addr)->sin_addr.s_addr;
+  freeaddrinfo(first);
+  return count;
+}
+
+/// Says hello at one place; whether rank 0 of this run is there.
+static bool greet(int file, uint32_t address, int port, const Hello &hello) {
+  uint64_t answer = 0;
+  return connectTo(file, address, htons(uint16_t(port))) &&
+         sendAll(file, &hello, sizeof(hello)) &&
+         receiveAll(file, &answer, sizeof(answer), kAnswerMilliseconds) &&
+         answer == hello.run;
+}
+
+/// What rank 0 says once all have come. It may take long; so that a rank which
+/// is to end does, it is looked for in short turns.
+static bool takePlaces(int file, uint32_t address, Board &board, Places &places,
+                       Error &error) {
+  const double begin = now();
+  while (!waitFor(file, POLLIN, 100)) {
+    if (board.isAborted())
+      return error.set("another rank has ended the run");
+    if (now() - begin >= double(board.settings->operationSeconds))
+      return error.set("has waited %" PRId64 " s for all ranks to meet",
+                       board.settings->operationSeconds);
+  }
+  const size_t bytes = places.ranks.size() * sizeof(RankPlace);
+  if (!receiveAll(file, places.secret, sizeof(places.secret),
+                  kAnswerMilliseconds) ||
+      !receiveAll(file, places.ranks.begin(), bytes, kAnswerMilliseconds))
+    return error.set("rank 0 has left before all ranks have met");
+  for (RankPlace &place : places.ranks)
+    if (place.address == 0)
+      place.address = address;
+  return true;
+}
+
+static bool visit(const Meeting &meeting, bool isLocal, Board &board, int rank,
+                  RankPlace own, Places &places, Error &error) {
+  const Hello hello = {meeting.run, rank, board.numRanks, own};
+  const double begin = now();
+  do {
+    uint32_t addresses[8] = {htonl(INADDR_LOOPBACK)};
+    int count = isLocal ? 1 : resolve(meeting.host, addresses, 8);
+    for (int i = 0; i < count * Meeting::kPorts; ++i) {
+      Socket line(openSocket());
+      uint32_t address = addresses[i / Meeting::kPorts];
+      if (greet(line.file, address, meeting.port + i % Meeting::kPorts, hello))
+        return takePlaces(line.file, address, board, places, error);
+    }
+    const timespec pause = {0, kPauseNanoseconds};
+    nanosleep(&pause, nullptr);
+    if (board.isAborted())
+      return error.set("another rank has ended the run");
+  } while (now() - begin < double(board.settings->operationSeconds));
+  return error.set("has looked %" PRId64 " s for rank 0 at ports %d to %d of "
+                   "%s",
+                   board.settings->operationSeconds, meeting.port,
+                   meeting.port + Meeting::kPorts - 1, meeting.host);
+}
+
+bool reprise::runtime::meet(const Meeting &meeting, bool isLocal, Board &board,
+                            int rank, RankPlace own, Places &places,
+                            Error &error) {
+  for (int i = 0; i < board.numRanks; ++i)
+    if (!places.ranks.push({0, 0, 0}))
+      return error.set("no memory left for the places of the other ranks");
+  return rank == 0 ? host(meeting, isLocal, board, own, places, error)
+                   : visit(meeting, isLocal, board, rank, own, places, error);
+}
