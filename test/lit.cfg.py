@@ -85,6 +85,15 @@ if subprocess.run(
         capture_output=True).returncode == 0:
     config.available_features.add("memory-groups")
 
+# `REQUIRES: networks` marks those that run in a network of their own, which one
+# must be allowed to make.
+if subprocess.run(
+        ["unshare", "-n", "sh",
+         os.path.join(config.test_source_root, "Integration", "Inputs",
+                      "in-network.sh"), "true"],
+        capture_output=True).returncode == 0:
+    config.available_features.add("networks")
+
 # `REQUIRES: mpi` marks those that run ranks under mpirun, %openmpi and %mpich.
 # Both bind to the loopback interface alone, and leave files, if any, in the
 # folder that TMPDIR names.

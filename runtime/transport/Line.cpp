@@ -184,6 +184,8 @@ void Line::handle(Connection &from) {
     from.rank = head.rank;
     if (hasToldReason)
       sendReason(from);
+    if (hasSaidBye)
+      send(from, Bye, "", 0);
   }
   RankState &state = board.ranks()[from.rank];
   state.beats.fetch_add(1, std::memory_order_relaxed);
@@ -257,7 +259,10 @@ int Line::takeSignal() {
   return last;
 }
 
-void Line::sayBye() { sendAll(Bye); }
+void Line::sayBye() {
+  hasSaidBye = true;
+  sendAll(Bye);
+}
 
 void Line::tellReason() {
   if (hasToldReason || !board.hasWholeReason())

@@ -103,7 +103,7 @@ private:
   Board &board;
   const int self;
   int listener = -1;
-  bool hasCalled = false, hasToldReason = false;
+  bool hasCalled = false, hasToldReason = false, hasSaidBye = false;
   int signal = 0; ///< The last that was handed on.
   bool hasHeardReason = false;
   bool hasLostFirst = false; ///< Rank 0 has gone without a word.

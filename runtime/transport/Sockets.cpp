@@ -1,4 +1,4 @@
-//===- Sockets.cpp - Ranks that launchers without MPI have started --------===//
+//===- Sockets.cpp - Bytes between ranks over TCP -------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

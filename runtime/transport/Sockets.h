@@ -1,4 +1,4 @@
-//===- Sockets.h - Ranks that launchers without MPI have started *- C++ -*-===//
+//===- Sockets.h - Bytes between ranks over TCP -----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
