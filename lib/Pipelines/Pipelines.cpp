@@ -52,12 +52,11 @@ std::optional<Phase> reprise::parsePhase(StringRef name) {
   return std::nullopt;
 }
 
-/// The parts of a description beside its beginning.
+/// The parts of a description beside its beginning, each where it is said
+/// twice.
 static constexpr StringLiteral kLastToo = "last segment too";
-static constexpr StringLiteral kShared = "saved inputs shared";
 static constexpr StringLiteral kNothingFree = "nothing free";
 static constexpr StringLiteral kNothingElse = "nothing else free";
-static constexpr StringLiteral kPlan = "plan ";
 
 static std::string join(ArrayRef<int64_t> numbers) {
   std::string text;
@@ -71,7 +70,7 @@ static std::string describeDecision(const RecomputeOptions &options) {
   if (options.granularity.empty())
     return "none";
   if (options.granularity == "plan")
-    return kPlan.str() + options.planFile;
+    return "plan " + options.planFile;
   if (options.granularity == "selective" && options.modules &&
       options.modules->empty())
     return "selective (nothing)";
@@ -90,7 +89,7 @@ std::string RecomputeOptions::describe() const {
   if (granularity == "full" && !keepsIdleSegment)
     text += "; " + kLastToo.str();
   if (sharesSaved)
-    text += "; " + kShared.str();
+    text += "; saved inputs shared";
   if (!isFree && !isFreeByPlan)
     text += "; " + (hasRules ? kNothingElse : kNothingFree).str();
   return text;
@@ -107,62 +106,45 @@ std::string RecomputeOptions::describeConstraint() const {
   return llvm::join(parts, " and ");
 }
 
-static bool parseDecision(StringRef text, RecomputeOptions &options) {
-  if (text == "none")
-    return true;
-  SmallVector<StringRef> words, modules;
-  text.split(words, ' ');
-  options.granularity = words[0].str();
-  if (text.consume_front(kPlan) && !text.empty()) {
-    options.planFile = text.str();
-    return true;
+remat::RequestAttr RecomputeOptions::getRequest(MLIRContext *context) const {
+  Builder builder(context);
+  ArrayAttr labels;
+  if (granularity == "selective" && modules) {
+    SmallVector<StringRef> names(modules->begin(), modules->end());
+    labels = builder.getStrArrayAttr(names);
   }
-  if (words.size() == 2 && words[0] == "selective") {
-    if (words[1] != "(nothing)")
-      words[1].split(modules, ',');
-    options.modules.emplace(modules.begin(), modules.end());
-    return !llvm::is_contained(modules, "");
-  }
-  int64_t numLayers = 0;
-  if (words.size() != 3 || words[0] != "full" ||
-      words[2].getAsInteger(10, numLayers))
-    return false;
-  options.method = words[1].str();
-  if (numLayers != 0)
-    options.numLayers = numLayers;
-  return true;
+  remat::ChunksAttr spread;
+  if (stages > 1)
+    spread = remat::ChunksAttr::get(context, stages,
+                                    builder.getDenseI64ArrayAttr(chunks));
+  bool isFull = granularity == "full";
+  return remat::RequestAttr::get(
+      context, granularity.empty() ? "none" : granularity, isFull ? method : "",
+      isFull ? numLayers.value_or(0) : 0, labels,
+      granularity == "plan" ? planFile : "", spread, keepsIdleSegment,
+      sharesSaved, isFree || isFreeByPlan);
 }
 
-/// "2 stages of 4,4 layers".
-static bool parseStages(StringRef text, RecomputeOptions &options) {
-  SmallVector<StringRef> words, sizes;
-  text.split(words, ' ');
-  if (words.size() != 5 || words[1] != "stages" || words[2] != "of" ||
-      words[4] != "layers" || words[0].getAsInteger(10, options.stages))
-    return false;
-  words[3].split(sizes, ',');
-  for (StringRef size : sizes)
-    if (size.getAsInteger(10, options.chunks.emplace_back()))
-      return false;
-  return options.stages > 1 && sizes.size() % options.stages == 0;
-}
-
-std::optional<RecomputeOptions> RecomputeOptions::parse(StringRef text) {
+RecomputeOptions RecomputeOptions::get(remat::RequestAttr request) {
   RecomputeOptions options;
-  SmallVector<StringRef> parts;
-  text.split(parts, "; ");
-  if (!parseDecision(parts.front(), options))
-    return std::nullopt;
-  for (StringRef part : llvm::drop_begin(parts)) {
-    if (part == kLastToo)
-      options.keepsIdleSegment = false;
-    else if (part == kShared)
-      options.sharesSaved = true;
-    else if (part == kNothingFree || part == kNothingElse)
-      options.isFree = false;
-    else if (!parseStages(part, options))
-      return std::nullopt;
+  if (request.getGranularity() != "none")
+    options.granularity = request.getGranularity().str();
+  options.method = request.getMethod().str();
+  if (request.getLayers())
+    options.numLayers = request.getLayers();
+  if (ArrayAttr labels = request.getModules()) {
+    options.modules.emplace();
+    for (StringRef label : labels.getAsValueRange<StringAttr>())
+      options.modules->push_back(label.str());
   }
+  options.planFile = request.getFile().str();
+  if (remat::ChunksAttr spread = request.getChunks()) {
+    options.stages = spread.getStages();
+    options.chunks = spread.getLayers().asArrayRef().vec();
+  }
+  options.keepsIdleSegment = request.getKeepLast();
+  options.sharesSaved = request.getShareSaved();
+  options.isFree = request.getFree();
   return options;
 }
 

@@ -55,6 +55,30 @@ static LogicalResult checkPhase(ModuleOp module, Phase from) {
          << phase << ", but --from says " << stringifyPhase(from);
 }
 
+/// What the description of a module asked for. What is decided may have any
+/// name, and no request.
+static LogicalResult readRequest(ModuleOp module, Phase from,
+                                 RecomputeOptions &recompute) {
+  if (auto request =
+          module->getAttrOfType<remat::RequestAttr>(remat::kRequestAttr)) {
+    recompute = RecomputeOptions::get(request);
+    return success();
+  }
+  auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+  auto plan = train ? train.getAs<StringAttr>("recompute") : StringAttr();
+  if (!plan)
+    return success();
+  if (from < Phase::Remat)
+    return module->emitError("has the name of a plan, ")
+           << plan << ", as 'recompute' in 'nn.train', but nothing is decided "
+           << "before the phase remat: what is to be decided is said by "
+           << "'remat.request', as in remat.request = #remat.request<"
+           << "granularity = \"full\", method = \"uniform\", layers = 1>";
+  recompute.granularity = "plan";
+  recompute.planFile = plan.str();
+  return success();
+}
+
 /// A module as text, and the plan that its description asked for.
 static OwningOpRef<ModuleOp> readIR(MLIRContext &context,
                                     llvm::SourceMgr &sources,
@@ -79,26 +103,8 @@ static OwningOpRef<ModuleOp> readIR(MLIRContext &context,
   auto module = parseSourceFile<ModuleOp>(sources, &context);
   if (module && failed(checkPhase(*module, from)))
     return nullptr;
-  auto train = module ? (*module)->getAttrOfType<DictionaryAttr>(nn::kTrainAttr)
-                      : DictionaryAttr();
-  auto plan = train ? train.getAs<StringAttr>("recompute") : StringAttr();
-  if (!plan)
-    return module;
-  std::optional<RecomputeOptions> recorded = RecomputeOptions::parse(plan);
-  if (!recorded && from >= Phase::Remat) {
-    // What is decided may have any name.
-    recorded.emplace();
-    recorded->granularity = "plan";
-    recorded->planFile = plan.str();
-  }
-  if (!recorded) {
-    module->emitError("needs a plan such as 'none', 'selective mlp,layernorm' "
-                      "or 'full uniform 1' as 'recompute' in 'nn.train', but "
-                      "got ")
-        << plan;
+  if (!module || failed(readRequest(*module, from, recompute)))
     return nullptr;
-  }
-  recompute = *recorded;
   return module;
 }
 
@@ -210,9 +216,13 @@ static void record(ModuleOp module, StringRef key, Attribute value) {
   module->setAttr(nn::kTrainAttr, entries.getDictionary(module.getContext()));
 }
 
-/// The effective plan belongs to the program, and is shown to who makes it.
-static void recordPlan(ModuleOp module, StringRef name) {
-  record(module, "recompute", StringAttr::get(module.getContext(), name));
+/// What is asked of recompute is in the IR, and the name of the plan, which
+/// belongs to the program, too.
+static void recordPlan(ModuleOp module, const RecomputeOptions &recompute,
+                       StringRef name) {
+  MLIRContext *context = module.getContext();
+  module->setAttr(remat::kRequestAttr, recompute.getRequest(context));
+  record(module, "recompute", StringAttr::get(context, name));
 }
 
 /// The rows of a chunk of the head, as a plan has them, are those of the
@@ -356,8 +366,13 @@ static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
   Phase decided = std::max(begin, std::min(to, Phase::Remat));
   if (failed(runPhases(module, begin, decided, rest, inference)))
     return failure();
-  if (begin < Phase::Remat && to >= Phase::Remat && !planName.empty())
-    recordPlan(module, planName);
+  if (begin < Phase::Remat && to >= Phase::Remat && !planName.empty()) {
+    RecomputeOptions named;
+    named.granularity = "plan";
+    named.planFile = planName.str();
+    named.isFree = recompute.isFree;
+    recordPlan(module, named, planName);
+  }
   return met;
 }
 
@@ -518,7 +533,7 @@ static int compile(int argc, char **argv) {
   // A plan file decides what is free as it decides the rest.
   std::string described = recompute.describe();
   if (options.from.empty())
-    recordPlan(*module, described);
+    recordPlan(*module, recompute, described);
 
   OwningOpRef<ModuleOp> stages;
   std::string planText; // Of what is decided for them.
@@ -540,7 +555,7 @@ static int compile(int argc, char **argv) {
     if (!module)
       return 1;
     setTarget(*module, targets->first());
-    recordPlan(*module, described);
+    recordPlan(*module, recompute, described);
   }
   if (isStages) {
     if (description && failed(makePipeline(*stages, description->parallel)))
@@ -562,7 +577,7 @@ static int compile(int argc, char **argv) {
       return 0;
     if (auto train = (*module)->getAttrOfType<DictionaryAttr>(nn::kTrainAttr))
       if (auto name = train.getAs<StringAttr>("recompute"))
-        recordPlan(*stages, name);
+        record(*stages, "recompute", name);
     return compileDecided(planText, *stages, last, options, *targets, recompute,
                           given, isFile);
   };

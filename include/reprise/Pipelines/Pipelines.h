@@ -10,6 +10,7 @@
 #define REPRISE_PIPELINES_PIPELINES_H
 
 #include "reprise/Codegen/CPU/Registers.h"
+#include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Planning/Phases.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -63,8 +64,9 @@ struct RecomputeOptions {
   /// What of it a budget is planned under: "selective mlp and nothing free";
   /// empty if nothing is decided.
   std::string describeConstraint() const;
-  /// What `describe` wrote; nothing for any other text.
-  static std::optional<RecomputeOptions> parse(llvm::StringRef text);
+  /// The same in the IR, but for what is of Megatron's accounting alone.
+  remat::RequestAttr getRequest(mlir::MLIRContext *context) const;
+  static RecomputeOptions get(remat::RequestAttr request);
 };
 
 /// What the plan and the kernels are for.

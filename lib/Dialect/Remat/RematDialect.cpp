@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "llvm/ADT/SetVector.h"
@@ -67,6 +68,37 @@ static LogicalResult verifyChunks(Operation *op, ChunksAttr chunks) {
     if (layers < 0)
       return op->emitOpError("needs chunks of at least 0 layers, but got ")
              << layers;
+  return success();
+}
+
+/// What the granularity has no use for is not given.
+LogicalResult
+RequestAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                    StringRef granularity, StringRef method, int64_t layers,
+                    ArrayAttr modules, StringRef file, ChunksAttr, bool, bool,
+                    bool) {
+  if (!llvm::is_contained({"none", "selective", "full", "plan"}, granularity))
+    return emitError() << "needs the granularity \"none\", \"selective\", "
+                          "\"full\" or \"plan\", but got \""
+                       << granularity << "\"";
+  if ((granularity == "full") !=
+      llvm::is_contained({"uniform", "block"}, method))
+    return emitError() << "needs the method \"uniform\" or \"block\" with the "
+                          "granularity \"full\" alone, but got \""
+                       << method << "\" with \"" << granularity << "\"";
+  if (layers < 0 || (layers && granularity != "full"))
+    return emitError() << "needs at least 0 layers, with the granularity "
+                          "\"full\" alone, but got "
+                       << layers << " with \"" << granularity << "\"";
+  if (modules && (granularity != "selective" ||
+                  !llvm::all_of(modules, llvm::IsaPred<StringAttr>)))
+    return emitError() << "needs strings as modules, with the granularity "
+                          "\"selective\" alone, but got "
+                       << modules << " with \"" << granularity << "\"";
+  if ((granularity == "plan") == file.empty())
+    return emitError() << "needs a file with the granularity \"plan\" alone, "
+                          "but got \""
+                       << file << "\" with \"" << granularity << "\"";
   return success();
 }
 
@@ -142,6 +174,15 @@ LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
     if (auto chunks = dyn_cast<ChunksAttr>(value))
       return verifyChunks(op, chunks);
     return op->emitOpError("needs #remat.chunks for 'remat.chunks', but got ")
+           << value;
+  }
+  if (name == kRequestAttr) {
+    if (auto request = dyn_cast<RequestAttr>(value);
+        request && isa<ModuleOp>(op))
+      return request.getChunks() ? verifyChunks(op, request.getChunks())
+                                 : success();
+    return op->emitOpError("needs #remat.request on a module for "
+                           "'remat.request', but got ")
            << value;
   }
   return op->emitOpError("has no use for the attribute '")

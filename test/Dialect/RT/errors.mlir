@@ -644,7 +644,7 @@ func.func @role() {
 // -----
 
 func.func @state() {
-  // expected-error @+1 {{'rt.buffer' op has no use for the attribute 'rt.state' with value "w"}}
+  // expected-error @+1 {{'rt.buffer' op needs 'rt.state' to be an #rt.state, but got "w"}}
   %b = rt.buffer at <device, 0> {rt.state = "w"} : memref<f32>
   return
 }

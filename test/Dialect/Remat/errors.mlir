@@ -105,3 +105,43 @@ func.func @ids_none(%x: tensor<4xf32>) {
   %y = nn.gelu %x tanh {remat.ids = array<i64>} : tensor<4xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{needs the granularity "none", "selective", "full" or "plan", but got "some"}}
+module attributes {remat.request = #remat.request<granularity = "some">} {}
+
+// -----
+
+// expected-error @+1 {{needs the method "uniform" or "block" with the granularity "full" alone, but got "" with "full"}}
+module attributes {remat.request = #remat.request<granularity = "full">} {}
+
+// -----
+
+// expected-error @+1 {{needs the method "uniform" or "block" with the granularity "full" alone, but got "block" with "none"}}
+module attributes {remat.request = #remat.request<granularity = "none", method = "block">} {}
+
+// -----
+
+// expected-error @+1 {{needs at least 0 layers, with the granularity "full" alone, but got -1 with "full"}}
+module attributes {remat.request = #remat.request<granularity = "full", method = "block", layers = -1>} {}
+
+// -----
+
+// expected-error @+1 {{needs strings as modules, with the granularity "selective" alone, but got [2] with "selective"}}
+module attributes {remat.request = #remat.request<granularity = "selective", modules = [2]>} {}
+
+// -----
+
+// expected-error @+1 {{needs a file with the granularity "plan" alone, but got "" with "plan"}}
+module attributes {remat.request = #remat.request<granularity = "plan">} {}
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs #remat.request on a module for 'remat.request', but got}}
+func.func private @request() attributes {remat.request = #remat.request<granularity = "none">}
+
+// -----
+
+// expected-error @+1 {{needs as many chunks on each of 2 pipeline stages, but got 1 in all}}
+module attributes {remat.request = #remat.request<granularity = "none", chunks = <stages = 2, layers = [1]>>} {}

@@ -57,3 +57,13 @@ func.func @replay(%x: tensor<4xf32>, %d: tensor<4xf32>) -> (tensor<4xf32>, tenso
 // CHECK-LABEL: func private @chunks()
 //  CHECK-SAME:   attributes {remat.chunks = #remat.chunks<stages = 2, layers = [2, 2, 2, 1]>}
 func.func private @chunks() attributes {remat.chunks = #remat.chunks<stages = 2, layers = [2, 2, 2, 1]>}
+
+// What a description asks for stands on a module.
+// CHECK: module attributes {remat.request = #remat.request<granularity = "none">}
+module attributes {remat.request = #remat.request<granularity = "none">} {}
+// CHECK: module attributes {remat.request = #remat.request<granularity = "selective", modules = ["mlp", "layernorm"], free = false>}
+module attributes {remat.request = #remat.request<granularity = "selective", modules = ["mlp", "layernorm"], free = false>} {}
+// CHECK: module attributes {remat.request = #remat.request<granularity = "full", method = "block", layers = 2, chunks = <stages = 2, layers = [3, 3]>, keep_last = false, share_saved = true>}
+module attributes {remat.request = #remat.request<granularity = "full", method = "block", layers = 2, chunks = <stages = 2, layers = [3, 3]>, keep_last = false, share_saved = true>} {}
+// CHECK: module attributes {remat.request = #remat.request<granularity = "plan", file = "by hand.yaml">}
+module attributes {remat.request = #remat.request<granularity = "plan", file = "by hand.yaml">} {}

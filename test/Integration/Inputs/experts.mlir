@@ -2,7 +2,7 @@
 // without attention. In the second layer weights are not normalized, and all
 // logits are zero at first: the first two experts have all tokens.
 
-module attributes {nn.model = "experts 2x24", nn.train = {adam_beta1 = 9.000000e-01 : f64, adam_beta2 = 0.95 : f64, adam_eps = 1.000000e-08 : f64, clip_grad = 1.000000e+00 : f64, lr = 1.000000e-03 : f64, lr_decay_style = "constant", lr_warmup_iters = 0 : i64, min_lr = 0.000000e+00 : f64, optimizer = "adamw", precision = "fp32", recompute = "none", seed = 1234 : i64, train_iters = 10 : i64, vocab_size = 307 : i64, weight_decay = 1.000000e-01 : f64}} {
+module attributes {nn.model = "experts 2x24", nn.train = {adam_beta1 = 9.000000e-01 : f64, adam_beta2 = 0.95 : f64, adam_eps = 1.000000e-08 : f64, clip_grad = 1.000000e+00 : f64, lr = 1.000000e-03 : f64, lr_decay_style = "constant", lr_warmup_iters = 0 : i64, min_lr = 0.000000e+00 : f64, optimizer = "adamw", precision = "fp32", seed = 1234 : i64, train_iters = 10 : i64, vocab_size = 307 : i64, weight_decay = 1.000000e-01 : f64}} {
 func.func @forward(
     %tokens: tensor<3x13xi32> {nn.input = "tokens"},
     %targets: tensor<3x13xi32> {nn.input = "targets"},

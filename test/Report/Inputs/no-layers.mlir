@@ -1,4 +1,4 @@
-module attributes {nn.train = {recompute = "full uniform 0"}} {
+module attributes {remat.request = #remat.request<granularity = "full", method = "uniform">} {
   func.func @step(%x: tensor<8xf32>) -> tensor<8xf32> {
     %u = nn.gelu %x tanh {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "u">} : tensor<8xf32>
     nn.backward

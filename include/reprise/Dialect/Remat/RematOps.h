@@ -36,6 +36,8 @@ inline constexpr llvm::StringLiteral kFreeAttr = "remat.free";
 inline constexpr llvm::StringLiteral kFreeLabel = "free";
 /// On a function: how its layers are spread over pipeline stages.
 inline constexpr llvm::StringLiteral kChunksAttr = "remat.chunks";
+/// On a module: what its description asks of recompute.
+inline constexpr llvm::StringLiteral kRequestAttr = "remat.request";
 /// On an op: its number, which what is made of it keeps.
 inline constexpr llvm::StringLiteral kIdAttr = "remat.id";
 /// On what several ops became: their numbers.

@@ -83,6 +83,42 @@ def Remat_ChunksAttr : AttrDef<Remat_Dialect, "Chunks"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Remat_RequestAttr : AttrDef<Remat_Dialect, "Request"> {
+  let mnemonic = "request";
+  let summary = "What a description asks of recompute, before it is decided";
+  let description = [{
+    On a module, as `remat.request`, and kept when it is decided. `granularity`
+    is one of
+
+    * `none`: nothing by an option;
+    * `selective`: the values of `modules`, which are labels; without it, of
+      `core_attn`;
+    * `full`: whole layers, by the `method` `uniform` or `block` in segments of
+      `layers`;
+    * `plan`: what the plan `file` says.
+
+    With `chunks`, layers are spread over stages. `keep_last = false` replays the
+    last segment too, `share_saved = true` spreads saved inputs over the ranks of
+    a model, and `free = false` makes nothing again that a kernel of the backward
+    pass makes on its way.
+
+    Examples: `#remat.request<granularity = "full", method = "uniform", layers = 2>`,
+    `#remat.request<granularity = "selective", modules = ["mlp", "layernorm"], free = false>`
+  }];
+  let parameters = (ins
+      StringRefParameter<>:$granularity,
+      StringRefParameter<"", [{""}]>:$method,
+      DefaultValuedParameter<"int64_t", "0">:$layers,
+      OptionalParameter<"::mlir::ArrayAttr">:$modules,
+      StringRefParameter<"", [{""}]>:$file,
+      OptionalParameter<"::reprise::remat::ChunksAttr">:$chunks,
+      DefaultValuedParameter<"bool", "true">:$keep_last,
+      DefaultValuedParameter<"bool", "false">:$share_saved,
+      DefaultValuedParameter<"bool", "true">:$free);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Remat_FenceOp : Op<Remat_Dialect, "fence", [
     Pure, AllTypesMatch<["value", "out"]>]> {
   let summary = "A saved value, not to be read before another is there";
