@@ -8,6 +8,7 @@
 
 #include "python-free-frontend/ConfigKeys.h"
 #include "python-free-frontend/Family.h"
+#include "python-free-frontend/Keys.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -18,7 +19,7 @@ using namespace reprise::frontend;
 static constexpr RefusedKey kRefused[] = {
     {"add_cross_attention"},           {"is_encoder_decoder"},
     {"layer_types", "full_attention"}, {"pruned_heads"},
-    {"quantization_config"},           {"rope_type"},
+    {"quantization_config"},           {"rope_type", "off|default"},
 };
 
 /// What nobody reads who trains.
@@ -97,20 +98,38 @@ static constexpr StringLiteral kMeaningless[] = {
     "tie_encoder_decoder",
 };
 
-bool reprise::frontend::isHarmless(const json::Value &value,
-                                   StringRef harmless) {
-  if (auto *object = value.getAsObject())
+bool reprise::frontend::isOff(const json::Value &value) {
+  if (const json::Object *object = value.getAsObject())
     return object->empty();
-  if (value.getAsString() && !harmless.empty())
-    return value.getAsString() == harmless;
-  if (auto *array = value.getAsArray())
-    return llvm::all_of(*array, [&](const json::Value &item) {
-      return !harmless.empty() && item.getAsString() == harmless;
-    });
+  if (const json::Array *array = value.getAsArray())
+    return llvm::all_of(*array, isOff);
+  if (std::optional<StringRef> text = value.getAsString())
+    return text->empty();
+  return value.getAsNull() || value.getAsBoolean() == false ||
+         value.getAsNumber() == 0;
+}
+
+/// Whether the value is the one that a word of RefusedKey::neutral says.
+static bool isWord(const json::Value &value, StringRef word) {
+  if (word == "off")
+    return isOff(value);
+  if (std::optional<StringRef> text = value.getAsString())
+    return *text == word;
+  if (std::optional<bool> truth = value.getAsBoolean())
+    return word == (*truth ? "true" : "false");
   double number;
-  if (value.getAsNumber() && !harmless.getAsDouble(number))
-    return *value.getAsNumber() == number;
-  return value.getAsNull() || value.getAsBoolean() == false;
+  return value.getAsNumber() && !word.getAsDouble(number) &&
+         float(*value.getAsNumber()) == float(number);
+}
+
+static bool isNeutral(const json::Value &value, StringRef neutral) {
+  if (const json::Array *array = value.getAsArray())
+    return llvm::all_of(*array, [&](const json::Value &item) {
+      return isNeutral(item, neutral);
+    });
+  return value.getAsNull() || any_of(splitWords(neutral), [&](StringRef word) {
+           return isWord(value, word);
+         });
 }
 
 std::optional<bool> reprise::frontend::isRefused(StringRef key,
@@ -119,7 +138,7 @@ std::optional<bool> reprise::frontend::isRefused(StringRef key,
   for (const RefusedKey &refused :
        concat<const RefusedKey>(ArrayRef(kRefused), family.refused))
     if (refused.name == key)
-      return !isHarmless(value, refused.harmless);
+      return !isNeutral(value, refused.neutral);
   return std::nullopt;
 }
 

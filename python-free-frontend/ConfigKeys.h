@@ -18,9 +18,10 @@
 #include "llvm/Support/JSON.h"
 
 namespace reprise::frontend {
-/// Null, false, empty, or what the text `harmless` says, a number or a word,
-/// alone or all through a list.
-bool isHarmless(const llvm::json::Value &value, llvm::StringRef harmless = "");
+/// Whether a value switches nothing on: null, false, 0, an empty text, list or
+/// map, or a list of nothing else. The same of a key without a row among the
+/// refused ones says nothing, whatever the key is about.
+bool isOff(const llvm::json::Value &value);
 
 /// Whether a key, with this value, changes what models of the family compute in
 /// a way that is not supported; nothing if it is no such key.

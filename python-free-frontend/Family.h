@@ -45,11 +45,13 @@ struct KeyUse {
   llvm::StringLiteral absent = "";
 };
 
-/// A key of `config.json` that would change what models compute, unless its
-/// value is null, false, empty or the word `harmless`.
+/// A key of `config.json` that changes what models compute, unless its value is
+/// null or neutral.
 struct RefusedKey {
   llvm::StringLiteral name;
-  llvm::StringLiteral harmless = "";
+  /// Values that change nothing, `a|b`: words or numbers, alone or all through
+  /// a list, or `off`, which is what `isOff` says.
+  llvm::StringLiteral neutral = "off";
 };
 
 //===----------------------------------------------------------------------===//

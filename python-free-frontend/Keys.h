@@ -154,6 +154,9 @@ std::string suggestKey(llvm::StringRef word, llvm::StringRef section,
 /// The key of the section `model` that the family has for what it, another
 /// family or another program calls `name`; null if there is none.
 const Key *findModelKey(llvm::StringRef name, const Family &family);
+/// The key of the section `model` that the family has for what `word` is, or is
+/// near to, there or elsewhere; null if there is none.
+const Key *findMeantKey(llvm::StringRef word, const Family &family);
 /// What `suggestKey` says, of a key of a `config.json`.
 std::string suggestModelKey(llvm::StringRef word, const Family &family);
 

@@ -39,7 +39,7 @@ static constexpr KeyUse kKeys[] = {
 };
 
 static constexpr RefusedKey kRefused[] = {{"partial_rotary_factor", "1.0"},
-                                          {"router_jitter_noise", "0.0"},
+                                          {"router_jitter_noise"},
                                           {"sliding_window"},
                                           {"use_mrope"}};
 
