@@ -7,20 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/ConfigKeys.h"
-#include "python-free-frontend/Family.h"
-#include "python-free-frontend/Keys.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using namespace reprise::frontend;
-
-/// What every family refuses; each may refuse more.
-static constexpr RefusedKey kRefused[] = {
-    {"add_cross_attention"},           {"is_encoder_decoder"},
-    {"layer_types", "full_attention"}, {"pruned_heads"},
-    {"quantization_config"},           {"rope_type", "off|default"},
-};
 
 /// What nobody reads who trains.
 static constexpr StringLiteral kMeaningless[] = {
@@ -49,9 +40,18 @@ static constexpr StringLiteral kMeaningless[] = {
     "use_bfloat16",
     "use_cache",
     "xla_device",
-    // Of windows that `use_sliding_window` turns on.
+    // Of windows, which `sliding_window` says.
+    "global_attn_every_n_layers",
     "max_window_layers",
-    "sliding_window",
+    "order_of_interleaved_layers",
+    "rope_local_base_freq",
+    "sliding_window_pattern",
+    // Of `attn_temperature_tuning`, `use_cla` and others that are refused.
+    "alibi_bias_max",
+    "attn_scale",
+    "cla_share_factor",
+    "floor_scale",
+    "slow_but_exact",
     // Older names in files that have the newer ones.
     "max_sequence_length",
     "n_ctx",
@@ -107,39 +107,6 @@ bool reprise::frontend::isOff(const json::Value &value) {
     return text->empty();
   return value.getAsNull() || value.getAsBoolean() == false ||
          value.getAsNumber() == 0;
-}
-
-/// Whether the value is the one that a word of RefusedKey::neutral says.
-static bool isWord(const json::Value &value, StringRef word) {
-  if (word == "off")
-    return isOff(value);
-  if (std::optional<StringRef> text = value.getAsString())
-    return *text == word;
-  if (std::optional<bool> truth = value.getAsBoolean())
-    return word == (*truth ? "true" : "false");
-  double number;
-  return value.getAsNumber() && !word.getAsDouble(number) &&
-         float(*value.getAsNumber()) == float(number);
-}
-
-static bool isNeutral(const json::Value &value, StringRef neutral) {
-  if (const json::Array *array = value.getAsArray())
-    return llvm::all_of(*array, [&](const json::Value &item) {
-      return isNeutral(item, neutral);
-    });
-  return value.getAsNull() || any_of(splitWords(neutral), [&](StringRef word) {
-           return isWord(value, word);
-         });
-}
-
-std::optional<bool> reprise::frontend::isRefused(StringRef key,
-                                                 const json::Value &value,
-                                                 const Family &family) {
-  for (const RefusedKey &refused :
-       concat<const RefusedKey>(ArrayRef(kRefused), family.refused))
-    if (refused.name == key)
-      return !isNeutral(value, refused.neutral);
-  return std::nullopt;
 }
 
 bool reprise::frontend::isMeaningless(StringRef key) {

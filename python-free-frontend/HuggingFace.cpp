@@ -188,13 +188,11 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
   }
   if (!others.insert(member.key).second)
     return diagnostics.error(origin, "'" + member.key + "' is given twice");
-  if (std::optional<bool> refused = isRefused(member.key, *json, family)) {
-    if (*refused)
-      diagnostics.error(origin, "'" + member.key +
-                                    "' changes what the model computes and is "
-                                    "not supported for " +
-                                    family.name);
-    return;
+  if (std::optional<std::string> refusal =
+          findRefusal(member.key, *json, {family, object, given})) {
+    if (refusal->empty())
+      return description.ignoredKeys.push_back(member.key.str());
+    return diagnostics.error(origin, *refusal);
   }
   if (is_contained(kTokenIds, member.key) && isTokenId(*json))
     return description.tokenIds.emplace_back(member.key, member.value), void();

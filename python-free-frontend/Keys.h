@@ -123,6 +123,9 @@ std::string describeType(const Key &key);
 
 /// The words of `a|b`.
 llvm::SmallVector<llvm::StringRef> splitWords(llvm::StringRef words);
+/// Whether `name` is one of `a|b`, of which one that ends in `*` is the
+/// beginning.
+bool isNamed(llvm::StringRef names, llvm::StringRef name);
 
 /// The first key of the family, or of any, by name or alias; null if there is
 /// none. Without a `section`, by its name as an option.
