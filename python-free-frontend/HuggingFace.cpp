@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/ConfigKeys.h"
+#include "python-free-frontend/JSONErrors.h"
 #include "python-free-frontend/Keys.h"
 #include "python-free-frontend/RawJSON.h"
 
@@ -21,20 +22,6 @@ using namespace reprise::frontend;
 /// What those who generate text with the weights need.
 static constexpr StringLiteral kTokenIds[] = {"bos_token_id", "eos_token_id",
                                               "pad_token_id"};
-
-/// Where the parser stopped: its message is `[line:column, byte=offset]:
-/// reason`.
-static void reportParseError(Error error, StringRef text,
-                             Diagnostics &diagnostics) {
-  std::string message = toString(std::move(error));
-  auto [place, reason] = StringRef(message).split("]: ");
-  size_t offset = 0;
-  if (place.split("byte=").second.getAsInteger(10, offset) || reason.empty())
-    reason = message;
-  offset = std::min(offset, text.size());
-  diagnostics.error({SMLoc::getFromPointer(text.data() + offset)},
-                    "not JSON: " + reason);
-}
 
 /// A number, several, or none.
 static bool isTokenId(const json::Value &value) {
@@ -171,6 +158,14 @@ static bool maySayNothing(const Key &key, const Family &family) {
   return use && (use->defaultValue == "unset" || use->defaultValue == "none");
 }
 
+/// Whether its values are true and false: 0 is the latter.
+static bool isTruth(const Key &key) {
+  Description none;
+  Field field = key.field(none);
+  return std::holds_alternative<bool *>(field) ||
+         std::holds_alternative<OnlyValue>(field);
+}
+
 void ConfigReader::readMember(const RawMember &member, const Family &family) {
   Origin origin = getOrigin(member);
   const json::Value *json = object.get(member.key);
@@ -184,6 +179,8 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
     Value value = toValue(*json, member.value);
     if (isOff(*json) && maySayNothing(*key, family))
       value.kind = Value::Null;
+    if (isOff(*json) && isTruth(*key) && value.kind != Value::Null)
+      value = {Value::Plain, "false", {}, value.origin};
     return list.add(*key, {member.key.str(), origin, std::move(value)});
   }
   if (!others.insert(member.key).second)
@@ -321,6 +318,30 @@ static const Family *recognize(const json::Object &object) {
   return nullptr;
 }
 
+/// The member whose value is the config.json of a model, as models that also
+/// read pictures have it, and files of trainers.
+static const RawMember *findInner(ArrayRef<RawMember> members,
+                                  const json::Object &object) {
+  for (const RawMember &member : members)
+    if (const json::Object *inner = object.getObject(member.key))
+      if (inner->get("hidden_size") || inner->get("n_embd"))
+        return &member;
+  return nullptr;
+}
+
+/// Refuses a file that has no model of its own, but one in a member.
+static bool refuseInner(ArrayRef<RawMember> members, const json::Object &object,
+                        Diagnostics &diagnostics) {
+  const RawMember *inner = findInner(members, object);
+  if (!inner || object.get("hidden_size") || object.get("n_embd"))
+    return false;
+  diagnostics.error(getOrigin(*inner),
+                    "the sizes of the model are inside '" + inner->key +
+                        "'; write what is in it to a file of its own, and name "
+                        "that");
+  return true;
+}
+
 /// Says that `given` has another family than the file, which is of `own`.
 static void warnOfOtherFamily(ArrayRef<Entry> given, const Family &own,
                               Diagnostics &diagnostics) {
@@ -343,7 +364,7 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   text.consume_front("\xEF\xBB\xBF"); // A byte order mark.
   Expected<json::Value> root = json::parse(text);
   if (!root)
-    return reportParseError(root.takeError(), text, diagnostics);
+    return reportJSONError(root.takeError(), text, diagnostics);
   const json::Object *object = root->getAsObject();
   if (!object)
     return diagnostics.error({SMLoc::getFromPointer(text.ltrim().data())},
@@ -354,6 +375,8 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   for (const RawMember &member : members)
     if (!object->get(member.key))
       diagnostics.error(getOrigin(member), "needs keys without escapes");
+  if (refuseInner(members, *object, diagnostics))
+    return;
   ConfigReader reader(*object, given, entries, description, diagnostics);
   const Family *own = reader.readFamily(members);
   const Family *family = findFamily(given);

@@ -332,6 +332,10 @@ bool isShorthand(const Key &key);
 /// beside another value in the same file is an error.
 void resolveShorthands(std::vector<Entry> &entries, Diagnostics &diagnostics);
 
+/// `; write 1000`, of a value that the key does not take but in another
+/// spelling (1_000, 1e3, yes, text in quotes); otherwise nothing.
+std::string suggestSpelling(const Key &key, const Value &value);
+
 /// Reads `value` into the key's member. Null leaves the default.
 void assign(const Key &key, const Value &value, Description &description,
             Diagnostics &diagnostics);

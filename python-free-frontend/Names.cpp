@@ -89,7 +89,8 @@ static constexpr OtherName kOtherNames[] = {
     {"data_parallel|data_parallel_degree|data_parallel_replicate_degree|dp|"
      "dp_size",
      "data_parallel_size"},
-    {"tensor_parallel|tensor_parallel_size|tp_degree|tp_size",
+    {"autotp_size|model_parallel_size|mp_size|tensor_parallel|"
+     "tensor_parallel_size|tp_degree|tp_size",
      "tensor_model_parallel_size"},
     {"decoder_first_pipeline_num_layers", "num_layers_in_first_pipeline_stage"},
     {"decoder_last_pipeline_num_layers", "num_layers_in_last_pipeline_stage"},
