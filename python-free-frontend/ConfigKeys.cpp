@@ -7,19 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/ConfigKeys.h"
-#include "python-free-frontend/Family.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using namespace reprise::frontend;
-
-/// What every family refuses; each may refuse more.
-static constexpr RefusedKey kRefused[] = {
-    {"add_cross_attention"},           {"is_encoder_decoder"},
-    {"layer_types", "full_attention"}, {"pruned_heads"},
-    {"quantization_config"},           {"rope_type"},
-};
 
 /// What nobody reads who trains.
 static constexpr StringLiteral kMeaningless[] = {
@@ -48,9 +40,18 @@ static constexpr StringLiteral kMeaningless[] = {
     "use_bfloat16",
     "use_cache",
     "xla_device",
-    // Of windows that `use_sliding_window` turns on.
+    // Of windows, which `sliding_window` says.
+    "global_attn_every_n_layers",
     "max_window_layers",
-    "sliding_window",
+    "order_of_interleaved_layers",
+    "rope_local_base_freq",
+    "sliding_window_pattern",
+    // Of `attn_temperature_tuning`, `use_cla` and others that are refused.
+    "alibi_bias_max",
+    "attn_scale",
+    "cla_share_factor",
+    "floor_scale",
+    "slow_but_exact",
     // Older names in files that have the newer ones.
     "max_sequence_length",
     "n_ctx",
@@ -97,30 +98,15 @@ static constexpr StringLiteral kMeaningless[] = {
     "tie_encoder_decoder",
 };
 
-bool reprise::frontend::isHarmless(const json::Value &value,
-                                   StringRef harmless) {
-  if (auto *object = value.getAsObject())
+bool reprise::frontend::isOff(const json::Value &value) {
+  if (const json::Object *object = value.getAsObject())
     return object->empty();
-  if (value.getAsString() && !harmless.empty())
-    return value.getAsString() == harmless;
-  if (auto *array = value.getAsArray())
-    return llvm::all_of(*array, [&](const json::Value &item) {
-      return !harmless.empty() && item.getAsString() == harmless;
-    });
-  double number;
-  if (value.getAsNumber() && !harmless.getAsDouble(number))
-    return *value.getAsNumber() == number;
-  return value.getAsNull() || value.getAsBoolean() == false;
-}
-
-std::optional<bool> reprise::frontend::isRefused(StringRef key,
-                                                 const json::Value &value,
-                                                 const Family &family) {
-  for (const RefusedKey &refused :
-       concat<const RefusedKey>(ArrayRef(kRefused), family.refused))
-    if (refused.name == key)
-      return !isHarmless(value, refused.harmless);
-  return std::nullopt;
+  if (const json::Array *array = value.getAsArray())
+    return llvm::all_of(*array, isOff);
+  if (std::optional<StringRef> text = value.getAsString())
+    return text->empty();
+  return value.getAsNull() || value.getAsBoolean() == false ||
+         value.getAsNumber() == 0;
 }
 
 bool reprise::frontend::isMeaningless(StringRef key) {

@@ -13,20 +13,32 @@
 #ifndef REPRISE_FRONTEND_CONFIGKEYS_H
 #define REPRISE_FRONTEND_CONFIGKEYS_H
 
-#include "python-free-frontend/Description.h"
+#include "python-free-frontend/Keys.h"
 
 #include "llvm/Support/JSON.h"
 
 namespace reprise::frontend {
-/// Null, false, empty, or what the text `harmless` says, a number or a word,
-/// alone or all through a list.
-bool isHarmless(const llvm::json::Value &value, llvm::StringRef harmless = "");
+/// Whether a value switches nothing on: null, false, 0, an empty text, list or
+/// map, or a list of nothing else. The same of a key without a row among the
+/// refused ones says nothing, whatever the key is about.
+bool isOff(const llvm::json::Value &value);
 
-/// Whether a key, with this value, changes what models of the family compute in
-/// a way that is not supported; nothing if it is no such key.
-std::optional<bool> isRefused(llvm::StringRef key,
-                              const llvm::json::Value &value,
-                              const Family &family);
+/// The model of a file, as far as values of refused keys depend on it.
+struct HubModel {
+  const Family &family;
+  const llvm::json::Object &file;
+  llvm::ArrayRef<Entry> given; ///< In places of higher rank.
+
+  /// By the key for a member of Model, from the place of highest rank; NaN if
+  /// that has no number, as where other keys make it.
+  double getNumber(Field (*member)(Description &)) const;
+};
+
+/// What is wrong with a key that changes what the model computes: empty if its
+/// value is neutral. Nothing if it is no such key.
+std::optional<std::string> findRefusal(llvm::StringRef key,
+                                       const llvm::json::Value &value,
+                                       const HubModel &model);
 
 /// Whether nothing that the key says, of a model of any family, has a meaning
 /// for training.

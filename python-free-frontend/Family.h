@@ -45,11 +45,18 @@ struct KeyUse {
   llvm::StringLiteral absent = "";
 };
 
-/// A key of `config.json` that would change what models compute, unless its
-/// value is null, false, empty or the word `harmless`.
+struct HubModel;
+
+/// A key of `config.json` that changes what models compute, unless its value is
+/// null or neutral.
 struct RefusedKey {
-  llvm::StringLiteral name;
-  llvm::StringLiteral harmless = "";
+  llvm::StringLiteral names; ///< `a|b`; one that ends in `*` is the beginning.
+  /// Values that change nothing, `a|b`, alone or all through a list: words,
+  /// numbers, `>=N`, `*` for all, or `off`, which is what `isOff` says.
+  llvm::StringLiteral neutral = "off";
+  /// In its place, of the model of a file; the row is for others if it is
+  /// empty.
+  std::string (*own)(const HubModel &model) = nullptr;
 };
 
 //===----------------------------------------------------------------------===//

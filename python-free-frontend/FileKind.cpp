@@ -74,6 +74,13 @@ static constexpr FileKind kBeginnings[] = {
     ofModel("\x80\x02", "a pickle of Python"),
     {"\x93NUMPY", "an array of NumPy", kTokensUse},
     {"\x1F\x8B", "compressed with gzip"},
+    {"\x28\xB5\x2F\xFD", "compressed with zstd"},
+    {"BZh", "compressed with bzip2"},
+    {"\xFD"
+     "7zXZ",
+     "compressed with xz"},
+    {"\xFF\xFE", "text in UTF-16 (iconv -f UTF-16 -t UTF-8 makes UTF-8 of it)"},
+    {"\xFE\xFF", "text in UTF-16 (iconv -f UTF-16 -t UTF-8 makes UTF-8 of it)"},
     {"<!DOCTYPE", "a page of HTML, as --report writes"},
     {"digraph ", "a graph in DOT, as --dot writes"},
     {"#!", "a script"},

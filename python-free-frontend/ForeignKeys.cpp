@@ -276,15 +276,9 @@ static constexpr ForeignKey kForeign[] = {
      "it is the trained program that goes on from a checkpoint, with --resume"},
 };
 
-static bool isName(StringRef pattern, StringRef name) {
-  return pattern.consume_back("*") ? name.starts_with(pattern)
-                                   : name == pattern;
-}
-
 static const ForeignKey *findForeignKey(StringRef name) {
   const ForeignKey *key = find_if(kForeign, [&](const ForeignKey &key) {
-    return any_of(splitWords(key.names),
-                  [&](StringRef pattern) { return isName(pattern, name); });
+    return isNamed(key.names, name);
   });
   return key == std::end(kForeign) ? nullptr : key;
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/ConfigKeys.h"
+#include "python-free-frontend/JSONErrors.h"
 #include "python-free-frontend/Keys.h"
 #include "python-free-frontend/RawJSON.h"
 
@@ -21,20 +22,6 @@ using namespace reprise::frontend;
 /// What those who generate text with the weights need.
 static constexpr StringLiteral kTokenIds[] = {"bos_token_id", "eos_token_id",
                                               "pad_token_id"};
-
-/// Where the parser stopped: its message is `[line:column, byte=offset]:
-/// reason`.
-static void reportParseError(Error error, StringRef text,
-                             Diagnostics &diagnostics) {
-  std::string message = toString(std::move(error));
-  auto [place, reason] = StringRef(message).split("]: ");
-  size_t offset = 0;
-  if (place.split("byte=").second.getAsInteger(10, offset) || reason.empty())
-    reason = message;
-  offset = std::min(offset, text.size());
-  diagnostics.error({SMLoc::getFromPointer(text.data() + offset)},
-                    "not JSON: " + reason);
-}
 
 /// A number, several, or none.
 static bool isTokenId(const json::Value &value) {
@@ -90,6 +77,14 @@ static Value toValue(const json::Value &json, StringRef text) {
 }
 
 namespace {
+/// A member that might mean something.
+struct Unknown {
+  RawMember member;
+  std::string suggestion; ///< What is said of it.
+  const Key *meant;       ///< The key of the family that it may be; or null.
+  bool isOff;
+};
+
 /// Sorts the members of the outermost object by what is to be done with them.
 class ConfigReader {
 public:
@@ -109,6 +104,9 @@ public:
 private:
   void readMember(const RawMember &member, const Family &family);
   bool hasSizes(const Family &family) const;
+  /// Whether the key has, from its place of highest rank, a value that switches
+  /// something on.
+  bool isOn(const Key &key, const Family &family) const;
   void refuseWithoutSizes(ArrayRef<RawMember> members, const Family &family,
                           Origin start);
 
@@ -117,8 +115,7 @@ private:
   ArrayRef<Entry> given;
   EntryList list;
   StringSet<> others; ///< Names that are no keys here.
-  /// Of those, what might mean something, and what is suggested instead.
-  std::vector<std::pair<RawMember, std::string>> unknown;
+  std::vector<Unknown> unknown;
   Description &description;
   Diagnostics &diagnostics;
 };
@@ -154,6 +151,21 @@ const Family *ConfigReader::readFamily(ArrayRef<RawMember> members) {
   return family;
 }
 
+/// Whether without a value of the key there is none of what it is about, so
+/// that 0 or false can mean nothing else.
+static bool maySayNothing(const Key &key, const Family &family) {
+  const KeyUse *use = family.findUse(key.name);
+  return use && (use->defaultValue == "unset" || use->defaultValue == "none");
+}
+
+/// Whether its values are true and false: 0 is the latter.
+static bool isTruth(const Key &key) {
+  Description none;
+  Field field = key.field(none);
+  return std::holds_alternative<bool *>(field) ||
+         std::holds_alternative<OnlyValue>(field);
+}
+
 void ConfigReader::readMember(const RawMember &member, const Family &family) {
   Origin origin = getOrigin(member);
   const json::Value *json = object.get(member.key);
@@ -163,18 +175,21 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
   // Phi-3's place for it, where transformers reads it, too.
   if (!key && member.key == "original_max_position_embeddings")
     key = findKey(member.key, kRopeScaling, &family);
-  if (key && key->name != "hf_config" && !isShorthand(*key))
-    return list.add(*key,
-                    {member.key.str(), origin, toValue(*json, member.value)});
+  if (key && key->name != "hf_config" && !isShorthand(*key)) {
+    Value value = toValue(*json, member.value);
+    if (isOff(*json) && maySayNothing(*key, family))
+      value.kind = Value::Null;
+    if (isOff(*json) && isTruth(*key) && value.kind != Value::Null)
+      value = {Value::Plain, "false", {}, value.origin};
+    return list.add(*key, {member.key.str(), origin, std::move(value)});
+  }
   if (!others.insert(member.key).second)
     return diagnostics.error(origin, "'" + member.key + "' is given twice");
-  if (std::optional<bool> refused = isRefused(member.key, *json, family)) {
-    if (*refused)
-      diagnostics.error(origin, "'" + member.key +
-                                    "' changes what the model computes and is "
-                                    "not supported for " +
-                                    family.name);
-    return;
+  if (std::optional<std::string> refusal =
+          findRefusal(member.key, *json, {family, object, given})) {
+    if (refusal->empty())
+      return description.ignoredKeys.push_back(member.key.str());
+    return diagnostics.error(origin, *refusal);
   }
   if (is_contained(kTokenIds, member.key) && isTokenId(*json))
     return description.tokenIds.emplace_back(member.key, member.value), void();
@@ -182,11 +197,28 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
   if (is_contained(family.ignored, member.key) || isMeaningless(member.key) ||
       json->getAsNull())
     return;
-  std::string suggestion = suggestModelKey(member.key, family);
-  // What is switched off may be misspelt, but not be a key of other families.
-  bool isOff = isHarmless(*json);
-  if (!isOff || (!suggestion.empty() && !findKey(member.key, "model")))
-    unknown.emplace_back(member, suggestion);
+  Unknown other{member, suggestModelKey(member.key, family),
+                findMeantKey(member.key, family), isOff(*json)};
+  if (!other.isOff || other.meant)
+    unknown.push_back(std::move(other));
+}
+
+/// Whether text of a description, or of the table of defaults, is off.
+static bool isOffWord(StringRef text) {
+  double number;
+  return isNull(text) || is_contained({"false", "none", "unset"}, text) ||
+         (!text.getAsDouble(number) && number == 0);
+}
+
+bool ConfigReader::isOn(const Key &key, const Family &family) const {
+  for (ArrayRef<Entry> place : {given, ArrayRef(entries)})
+    for (const Entry &entry : llvm::reverse(place))
+      if (findCounterpart(*entry.key, &family) == &key &&
+          entry.value.kind != Value::Null)
+        return entry.value.kind != Value::Plain || !isOffWord(entry.value.text);
+  const KeyUse *use = family.findUse(key.name);
+  return use &&
+         !isOffWord(use->absent.empty() ? use->defaultValue : use->absent);
 }
 
 /// Whether the key says how large a model is: what else has a size in a model
@@ -221,7 +253,7 @@ static std::optional<int64_t> getInnerWidth(const json::Object &params) {
 void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
                                       const Family &family, Origin start) {
   std::string type = family.name.str(), foreign, instead;
-  for (const auto &[member, suggestion] : unknown)
+  for (const auto &[member, suggestion, meant, isOff] : unknown)
     if (!suggestion.empty())
       foreign += (foreign.empty() ? "'" : ", '") + member.key.str() + "'";
   if (foreign.empty()) {
@@ -248,7 +280,7 @@ void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
         write(key->name, member.value);
   if (std::optional<int64_t> inner = getInnerWidth(object))
     write("intermediate_size", std::to_string(*inner));
-  diagnostics.error(getOrigin(unknown.front().first),
+  diagnostics.error(getOrigin(unknown.front().member),
                     foreign +
                         " are another program's names, and no size of the "
                         "model has Hugging Face's; write in the section "
@@ -264,8 +296,10 @@ void ConfigReader::readMembers(ArrayRef<RawMember> members,
     readMember(member, family);
   if (!hasSizes(family) && !diagnostics.hasFailed())
     return refuseWithoutSizes(members, family, start);
-  for (const auto &[member, suggestion] : unknown)
-    if (suggestion.empty())
+  for (const auto &[member, suggestion, meant, isOff] : unknown)
+    if (isOff && !isOn(*meant, family))
+      continue;
+    else if (suggestion.empty())
       diagnostics.warnTogether(getOrigin(member),
                                ("'" + member.key + "'").str(),
                                "unknown key {}, which is passed over",
@@ -282,6 +316,30 @@ static const Family *recognize(const json::Object &object) {
     if (family->recognizes && family->recognizes(object))
       return family;
   return nullptr;
+}
+
+/// The member whose value is the config.json of a model, as models that also
+/// read pictures have it, and files of trainers.
+static const RawMember *findInner(ArrayRef<RawMember> members,
+                                  const json::Object &object) {
+  for (const RawMember &member : members)
+    if (const json::Object *inner = object.getObject(member.key))
+      if (inner->get("hidden_size") || inner->get("n_embd"))
+        return &member;
+  return nullptr;
+}
+
+/// Refuses a file that has no model of its own, but one in a member.
+static bool refuseInner(ArrayRef<RawMember> members, const json::Object &object,
+                        Diagnostics &diagnostics) {
+  const RawMember *inner = findInner(members, object);
+  if (!inner || object.get("hidden_size") || object.get("n_embd"))
+    return false;
+  diagnostics.error(getOrigin(*inner),
+                    "the sizes of the model are inside '" + inner->key +
+                        "'; write what is in it to a file of its own, and name "
+                        "that");
+  return true;
 }
 
 /// Says that `given` has another family than the file, which is of `own`.
@@ -306,7 +364,7 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   text.consume_front("\xEF\xBB\xBF"); // A byte order mark.
   Expected<json::Value> root = json::parse(text);
   if (!root)
-    return reportParseError(root.takeError(), text, diagnostics);
+    return reportJSONError(root.takeError(), text, diagnostics);
   const json::Object *object = root->getAsObject();
   if (!object)
     return diagnostics.error({SMLoc::getFromPointer(text.ltrim().data())},
@@ -317,6 +375,8 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   for (const RawMember &member : members)
     if (!object->get(member.key))
       diagnostics.error(getOrigin(member), "needs keys without escapes");
+  if (refuseInner(members, *object, diagnostics))
+    return;
   ConfigReader reader(*object, given, entries, description, diagnostics);
   const Family *own = reader.readFamily(members);
   const Family *family = findFamily(given);

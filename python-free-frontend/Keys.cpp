@@ -650,6 +650,13 @@ SmallVector<StringRef> reprise::frontend::splitWords(StringRef words) {
   return result;
 }
 
+bool reprise::frontend::isNamed(StringRef names, StringRef name) {
+  return any_of(splitWords(names), [&](StringRef pattern) {
+    return pattern.consume_back("*") ? name.starts_with(pattern)
+                                     : name == pattern;
+  });
+}
+
 std::string Key::getOption(StringRef name) const {
   return section == kRopeScaling ? (kRopeScaling + "_" + name).str()
                                  : name.str();

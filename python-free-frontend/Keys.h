@@ -123,6 +123,9 @@ std::string describeType(const Key &key);
 
 /// The words of `a|b`.
 llvm::SmallVector<llvm::StringRef> splitWords(llvm::StringRef words);
+/// Whether `name` is one of `a|b`, of which one that ends in `*` is the
+/// beginning.
+bool isNamed(llvm::StringRef names, llvm::StringRef name);
 
 /// The first key of the family, or of any, by name or alias; null if there is
 /// none. Without a `section`, by its name as an option.
@@ -154,6 +157,9 @@ std::string suggestKey(llvm::StringRef word, llvm::StringRef section,
 /// The key of the section `model` that the family has for what it, another
 /// family or another program calls `name`; null if there is none.
 const Key *findModelKey(llvm::StringRef name, const Family &family);
+/// The key of the section `model` that the family has for what `word` is, or is
+/// near to, there or elsewhere; null if there is none.
+const Key *findMeantKey(llvm::StringRef word, const Family &family);
 /// What `suggestKey` says, of a key of a `config.json`.
 std::string suggestModelKey(llvm::StringRef word, const Family &family);
 
@@ -325,6 +331,10 @@ bool isShorthand(const Key &key);
 /// Puts entries of what they mean in the place of shorthands for one value. One
 /// beside another value in the same file is an error.
 void resolveShorthands(std::vector<Entry> &entries, Diagnostics &diagnostics);
+
+/// `; write 1000`, of a value that the key does not take but in another
+/// spelling (1_000, 1e3, yes, text in quotes); otherwise nothing.
+std::string suggestSpelling(const Key &key, const Value &value);
 
 /// Reads `value` into the key's member. Null leaves the default.
 void assign(const Key &key, const Value &value, Description &description,

@@ -89,7 +89,8 @@ static constexpr OtherName kOtherNames[] = {
     {"data_parallel|data_parallel_degree|data_parallel_replicate_degree|dp|"
      "dp_size",
      "data_parallel_size"},
-    {"tensor_parallel|tensor_parallel_size|tp_degree|tp_size",
+    {"autotp_size|model_parallel_size|mp_size|tensor_parallel|"
+     "tensor_parallel_size|tp_degree|tp_size",
      "tensor_model_parallel_size"},
     {"decoder_first_pipeline_num_layers", "num_layers_in_first_pipeline_stage"},
     {"decoder_last_pipeline_num_layers", "num_layers_in_last_pipeline_stage"},
@@ -304,21 +305,47 @@ const Key *reprise::frontend::findModelKey(StringRef name,
   return nullptr;
 }
 
-std::string reprise::frontend::suggestModelKey(StringRef word,
-                                               const Family &family) {
-  if (const Key *key = findModelKey(word, family))
-    return ("; did you mean '" + key->name + "'?").str();
-  const Key *other = findKey(word, "model");
-  if (other && !isShorthand(*other))
-    return "; it is a key of " + describeFamilies(other->families);
-  std::string own = suggestOwn(word, "model", &family, /*isOnlyHere=*/true);
-  if (!own.empty())
-    return own;
+/// The name nearest to `word` of those that keys of a `config.json` have.
+static StringRef findNearestModelKey(StringRef word, const Family &family) {
   SmallVector<StringRef> names;
   for (const Key &key : allKeys())
     if (key.section == "model" && key.isOf(&family) && !isShorthand(key)) {
       names.push_back(key.name);
       names.append(key.getAliases());
     }
-  return suggest(word, names);
+  return findNearest(word, names);
+}
+
+/// Whether it is a key of `config.json` in other families alone.
+static const Key *findKeyOfOthers(StringRef word) {
+  const Key *other = findKey(word, "model");
+  return other && !isShorthand(*other) ? other : nullptr;
+}
+
+const Key *reprise::frontend::findMeantKey(StringRef word,
+                                           const Family &family) {
+  if (const Key *key = findModelKey(word, family))
+    return key;
+  if (findKeyOfOthers(word))
+    return nullptr;
+  for (const OtherName &other : kOtherNames)
+    if (is_contained(splitWords(other.names), word))
+      if (const Key *key = findOwnKey(other.key, &family))
+        if (key->section == "model")
+          return key;
+  StringRef nearest = findNearestModelKey(word, family);
+  return nearest.empty() ? nullptr : findKey(nearest, "model", &family);
+}
+
+std::string reprise::frontend::suggestModelKey(StringRef word,
+                                               const Family &family) {
+  if (const Key *key = findModelKey(word, family))
+    return ("; did you mean '" + key->name + "'?").str();
+  if (const Key *other = findKeyOfOthers(word))
+    return "; it is a key of " + describeFamilies(other->families);
+  std::string own = suggestOwn(word, "model", &family, /*isOnlyHere=*/true);
+  if (!own.empty())
+    return own;
+  StringRef nearest = findNearestModelKey(word, family);
+  return nearest.empty() ? "" : ("; did you mean '" + nearest + "'?").str();
 }

@@ -238,10 +238,10 @@ static std::optional<int64_t> parseWholeNumber(const Key &key,
       return std::nullopt;
     }
   }
-  diagnostics.error(key, value.origin,
-                    "needs " +
-                        (needed.empty() ? describeType(key) : needed.str()) +
-                        ", but got " + describe(value));
+  diagnostics.error(
+      key, value.origin,
+      "needs " + (needed.empty() ? describeType(key) : needed.str()) +
+          ", but got " + describe(value) + suggestSpelling(key, value));
   return std::nullopt;
 }
 
@@ -257,7 +257,8 @@ static std::optional<double> parseNumber(const Key &key, const Value &value,
   if (needs.empty())
     return number;
   diagnostics.error(key, value.origin,
-                    "needs " + needs + ", but got " + describe(value));
+                    "needs " + needs + ", but got " + describe(value) +
+                        (number ? "" : suggestSpelling(key, value)));
   return std::nullopt;
 }
 
@@ -430,7 +431,7 @@ void reprise::frontend::assign(const Key &key, const Value &value,
   if (value.kind == Value::Plain)
     truth = parseTruth(value.text);
   if (!truth)
-    return refuse();
+    return refuse(suggestSpelling(key, value));
   if (auto **flag = std::get_if<bool *>(&field))
     **flag = *truth;
   else if (std::get<OnlyValue>(field).value != *truth)

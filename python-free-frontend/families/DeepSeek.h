@@ -64,11 +64,8 @@ inline constexpr KeyUse kKeysOfV3[] = {
     {"tie_word_embeddings", "false"},
 };
 
-inline constexpr RefusedKey kRefusedOfV3[] = {
-    {"moe_layer_freq", "1"}, {"scoring_func", "sigmoid"},
-    {"sliding_window"},      {"topk_method", "noaux_tc"},
-    {"use_mrope"},
-};
+inline constexpr RefusedKey kRefusedOfV3[] = {{"moe_layer_freq", "1"},
+                                              {"topk_method", "noaux_tc"}};
 
 /// Names of tensors of the experts that all tokens share.
 constexpr void nameSharedExperts(TensorNames &tensors) {

@@ -54,10 +54,7 @@ static constexpr KeyUse kKeys[] = {
     {"tie_word_embeddings", "false"},
 };
 
-static constexpr RefusedKey kRefused[] = {
-    {"mlp_bias"},       {"moe_layer_freq", "1"}, {"scoring_func", "softmax"},
-    {"sliding_window"}, {"use_mrope"},
-};
+static constexpr RefusedKey kRefused[] = {{"moe_layer_freq", "1"}};
 
 static constexpr Family getFamily() {
   Family family;

@@ -49,7 +49,6 @@ static constexpr RefusedKey kRefused[] = {
     {"hidden_act"},
     {"rope_parameters"},
     {"rope_scaling"},
-    {"sliding_window"},
 };
 
 static constexpr Family getFamily() {

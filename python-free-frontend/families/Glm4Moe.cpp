@@ -49,21 +49,13 @@ static constexpr KeyUse kKeys[] = {
     {"tie_word_embeddings", "false"},
 };
 
-static constexpr RefusedKey kRefused[] = {
-    {"scoring_func", "sigmoid"},
-    {"topk_method", "noaux_tc"},
-    {"moe_layer_freq", "1"},
-    {"sliding_window"},
-    {"use_mrope"},
-};
-
 static constexpr Family getFamily() {
   Family family;
   family.name = "glm4_moe";
   family.className = "Glm4Moe";
   family.otherNames = "glm4moe|glm4-moe|glm-4.5";
   family.keys = kKeys;
-  family.refused = kRefused;
+  family.refused = kRefusedOfV3;
   family.ignored = kIgnoredOfDeepSeek;
   family.blocks.queryKeyNorm = QueryKeyNorm::HeadByKey;
   family.blocks.outputBias = BiasKind::Never;

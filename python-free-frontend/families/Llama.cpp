@@ -44,9 +44,6 @@ static constexpr KeyUse kKeys[] = {
     {"tie_word_embeddings", "false"},
 };
 
-static constexpr RefusedKey kRefused[] = {
-    {"partial_rotary_factor", "1.0"}, {"sliding_window"}, {"use_mrope"}};
-
 /// Meta's `params.json`, which does not say what it is.
 static bool isParams(const llvm::json::Object &object) {
   return object.get("dim") && object.get("n_layers") && object.get("n_heads") &&
@@ -59,7 +56,6 @@ static constexpr Family getFamily() {
   family.className = "Llama";
   family.otherNames = "llama2|llama3|llama-2|llama-3";
   family.keys = kKeys;
-  family.refused = kRefused;
   family.recognizes = isParams;
   return family;
 }

@@ -38,11 +38,6 @@ static constexpr KeyUse kKeys[] = {
     {"tie_word_embeddings", "false"},
 };
 
-static constexpr RefusedKey kRefused[] = {{"partial_rotary_factor", "1.0"},
-                                          {"router_jitter_noise", "0.0"},
-                                          {"sliding_window"},
-                                          {"use_mrope"}};
-
 /// Mistral's `params.json` of a Mixtral, which does not say what it is.
 static bool isParams(const llvm::json::Object &object) {
   return object.get("dim") && object.get("n_layers") && object.getObject("moe");
@@ -53,7 +48,6 @@ static constexpr Family getFamily() {
   family.name = "mixtral";
   family.className = "Mixtral";
   family.keys = kKeys;
-  family.refused = kRefused;
   family.recognizes = isParams;
   family.blocks.experts = ExpertKind::Routed;
   TensorNames &tensors = family.tensors;

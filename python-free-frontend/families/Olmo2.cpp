@@ -42,16 +42,12 @@ static constexpr KeyUse kKeys[] = {
     {"tie_word_embeddings", "false"},
 };
 
-static constexpr RefusedKey kRefused[] = {
-    {"partial_rotary_factor", "1.0"}, {"sliding_window"}, {"use_mrope"}};
-
 static constexpr Family getFamily() {
   Family family;
   family.name = "olmo2";
   family.className = "Olmo2";
   family.otherNames = "olmo-2|olmo_2";
   family.keys = kKeys;
-  family.refused = kRefused;
   family.blocks.queryKeyNorm = QueryKeyNorm::Projection;
   TensorNames &tensors = family.tensors;
   tensors.attentionNorm = tensors.mlpNorm = "";

@@ -13,11 +13,9 @@
 
 namespace reprise::frontend {
 
-/// Keys of their `config.json` that change the model and are not built.
-/// (`sliding_window` is the size of a window that `use_sliding_window` turns
-/// on.)
-inline constexpr RefusedKey kRefusedOfQwen[] = {
-    {"partial_rotary_factor", "1.0"}, {"use_mrope"}};
+/// Keys of their `config.json` that classes without a key for it do not read:
+/// queries, keys and values have biases, and nothing else has.
+inline constexpr llvm::StringLiteral kIgnoredOfQwen2[] = {"attention_bias"};
 
 } // namespace reprise::frontend
 

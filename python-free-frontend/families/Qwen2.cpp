@@ -41,7 +41,7 @@ static constexpr Family getFamily() {
   family.className = "Qwen2";
   family.otherNames = "qwen2.5|qwen2_5";
   family.keys = kKeys;
-  family.refused = kRefusedOfQwen;
+  family.ignored = kIgnoredOfQwen2;
   family.blocks.queryKeyValueBias = BiasKind::Always;
   return family;
 }

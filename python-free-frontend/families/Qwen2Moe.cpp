@@ -54,7 +54,7 @@ static constexpr Family getFamily() {
   family.className = "Qwen2Moe";
   family.otherNames = "qwen2moe|qwen2-moe|qwen1.5-moe";
   family.keys = kKeys;
-  family.refused = kRefusedOfQwen;
+  family.ignored = kIgnoredOfQwen2;
   family.blocks.queryKeyValueBias = BiasKind::Always;
   family.blocks.outputBias = BiasKind::Never;
   family.blocks.experts = ExpertKind::RoutedAndShared;

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Qwen.h"
+#include "python-free-frontend/Family.h"
 
 using namespace reprise::frontend;
 
@@ -42,7 +42,6 @@ static constexpr Family getFamily() {
   family.name = "qwen3";
   family.className = "Qwen3";
   family.keys = kKeys;
-  family.refused = kRefusedOfQwen;
   family.blocks.queryKeyNorm = QueryKeyNorm::Head;
   return family;
 }

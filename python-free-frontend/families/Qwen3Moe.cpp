@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Qwen.h"
+#include "python-free-frontend/Family.h"
 
 using namespace reprise::frontend;
 
@@ -52,7 +52,6 @@ static constexpr Family getFamily() {
   family.className = "Qwen3Moe";
   family.otherNames = "qwen3moe|qwen3-moe";
   family.keys = kKeys;
-  family.refused = kRefusedOfQwen;
   family.blocks.queryKeyNorm = QueryKeyNorm::Head;
   family.blocks.experts = ExpertKind::Routed;
   return family;

@@ -45,7 +45,10 @@ bool PlainFile::open(const char *name, Error &error) {
   }
   if (!S_ISREG(info.st_mode)) {
     ::close(file);
-    return error.set("cannot read '%s': it is not a plain file", name);
+    return error.set("cannot read '%s': it is %s", name,
+                     S_ISDIR(info.st_mode)
+                         ? "a folder; name files in it, or a pattern in quotes"
+                         : "not a plain file");
   }
   descriptor = file;
   size = info.st_size;

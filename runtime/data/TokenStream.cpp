@@ -77,11 +77,16 @@ bool TokenStream::add(const char *pattern, const TokenFormat &format,
 
 /// How Megatron names a data set: without the endings of its two files.
 static bool isPrefix(const char *path, char (&index)[PATH_MAX]) {
-  char tokens[PATH_MAX];
   snprintf(index, sizeof(index), "%s.idx", path);
-  snprintf(tokens, sizeof(tokens), "%s.bin", path);
-  return access(path, F_OK) != 0 && access(index, F_OK) == 0 &&
-         access(tokens, F_OK) == 0;
+  return access(path, F_OK) != 0 && access(index, F_OK) == 0;
+}
+
+/// An error about an index whose tokens are not beside it.
+static bool failWithoutTokens(const char *index, const char *tokens,
+                              Error &error) {
+  return error.set("'%s' is the index of a Megatron data set, whose tokens are "
+                   "in a second file beside it, but '%s' is missing",
+                   index, tokens);
 }
 
 /// Adds to an error about a file that is not there which one is.
@@ -111,6 +116,10 @@ bool TokenStream::addFile(const char *path, const TokenFormat &format,
     if (!index.map(path, error))
       return false;
     replaceEnding(path, ".bin", tokens);
+    if (access(tokens, F_OK) != 0) {
+      index.unmap();
+      return failWithoutTokens(path, tokens, error);
+    }
     path = tokens;
   }
   bool good = file.open(path, error) || offerName(path, error);
@@ -245,11 +254,10 @@ bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
     return kind->refuse(file.path, ", but only tokens are read from .bin files",
                         error);
   if (!stated)
-    return error.set("'%s' has no header of llm.c or NeMo Automodel and no "
-                     "Megatron index '%s' "
-                     "that would say how its tokens are stored; if it has "
-                     "tokens alone, as nanoGPT writes them, say --dtype u16 or "
-                     "--dtype u32",
+    return error.set("'%s' has no header of llm.c or NeMo Automodel, and a "
+                     "Megatron index '%s' that would say how its tokens are "
+                     "stored is not beside it; if it has tokens alone, as "
+                     "nanoGPT writes them, say --dtype u16 or --dtype u32",
                      file.path, indexPath);
   int64_t each = bytesOf(*stated);
   if (file.size % each)

@@ -623,6 +623,34 @@ void Log::memory(const Arena &arena, const DeviceMemory *gpu,
   printf("  %-41s %18s\n", "whole program", grouped(resident).chars);
 }
 
+namespace {
+/// Bytes that the last line of a run names.
+struct DoneBytes {
+  int64_t highWater, planned, written; ///< -1: not counted.
+};
+} // namespace
+
+/// In one line, or where that is wider than the terminal, in two.
+static void printDone(int64_t steps, double seconds, double gigaflops,
+                      const DoneBytes &bytes) {
+  char time[96], memory[192];
+  int length =
+      snprintf(time, sizeof(time), "done: %" PRId64 " step%s in %.1f s", steps,
+               steps == 1 ? "" : "s", seconds);
+  if (steps > 0)
+    length += snprintf(time + length, sizeof(time) - size_t(length),
+                       ", %.1f GFLOP/s", gigaflops);
+  bool isCounted = bytes.written >= 0;
+  length += snprintf(
+      memory, sizeof(memory), "memory high-water %s bytes of %s planned%s%s%s",
+      grouped(bytes.highWater).chars, grouped(bytes.planned).chars,
+      isCounted ? ", " : "", isCounted ? grouped(bytes.written).chars : "",
+      isCounted ? " written" : "");
+  int columns = lineColumns();
+  bool fits = !columns || length + int(strlen("; ")) < columns;
+  printf("%s%s%s\n", time, fits ? "; " : "\n", memory);
+}
+
 bool Log::end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,
               Error &error) {
   double seconds = trainedSeconds + inferredSeconds;
@@ -637,15 +665,8 @@ bool Log::end(int64_t stepsDone, int64_t highWaterBytes, int64_t writtenBytes,
     json.finish();
   } else {
     double flops = (model.modelFlops + model.replayFlops) * double(stepsDone);
-    printf("done: %" PRId64 " step%s in %.1f s", stepsDone,
-           stepsDone == 1 ? "" : "s", seconds);
-    if (stepsDone > 0)
-      printf(", %.1f GFLOP/s", flops * 1e-9 / std::max(trainedSeconds, 1e-9));
-    printf("; memory high-water %s bytes of ", grouped(highWaterBytes).chars);
-    printf("%s planned", grouped(model.arenaBytes).chars);
-    if (writtenBytes >= 0)
-      printf(", %s written", grouped(writtenBytes).chars);
-    printf("\n");
+    printDone(stepsDone, seconds, flops * 1e-9 / std::max(trainedSeconds, 1e-9),
+              {highWaterBytes, model.arenaBytes, writtenBytes});
   }
   return flush(error);
 }

@@ -8,6 +8,7 @@
 
 #include "Options.h"
 
+#include "OtherSpelling.h"
 #include "runtime/base/ThreadPool.h"
 #include "runtime/transport/Launcher.h"
 #include "runtime/transport/Mesh.h"
@@ -258,9 +259,14 @@ static bool parseNumber(const OptionInfo &info, const char *text,
   bool whole = *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
   if (whole && number >= lowest && number <= highest)
     return true;
+  int64_t other = whole ? -1 : respell(text);
+  bool isMeant = other >= lowest && other <= highest && other >= 0;
+  char hint[48] = "";
+  if (isMeant)
+    snprintf(hint, sizeof(hint), "; write %" PRId64, other);
   return error.set("--%s needs a whole number from %" PRId64 " to %" PRId64
-                   ", but got '%s'",
-                   info.name, lowest, highest, text);
+                   ", but got '%s'%s",
+                   info.name, lowest, highest, text, hint);
 }
 
 static bool parseReal(const OptionInfo &info, const char *text, double &number,
@@ -414,8 +420,14 @@ static bool checkRanks(const Options &options, const RepriseModel &model,
 /// behind, with `value`; null if there is none.
 static bool refuseWord(const char *word, const OptionInfo *before,
                        const char *value, Error &error) {
-  if (*word == '-')
+  if (*word == '-') {
+    char name[64];
+    snprintf(name, sizeof(name), "%.*s", int(strcspn(word + 1, "=")), word + 1);
+    for (const OptionInfo &info : kOptions)
+      if (!strcmp(info.name, name))
+        return error.set("unknown option %s; did you mean -%s?", word, word);
     return error.set("unknown option %s; --help lists all", word);
+  }
   if (!before)
     return error.set("needs options such as --data FILE, but got '%s'", word);
   return error.set("needs options such as --data FILE, but got '%s' behind "
@@ -437,8 +449,15 @@ static const OptionInfo *findOption(const char *arg, size_t length,
   for (const OptionInfo &info : kOptions)
     if (!strcmp(info.name, name))
       return &info;
-  const OptionInfo *similar = nearest(name);
-  if (similar)
+  const OtherName *other = findOtherName(name);
+  const OptionInfo *similar = other ? nullptr : nearest(name);
+  if (other && !other->option)
+    error.set("unknown option --%s: what it says is compiled into the program; "
+              "it is an option of reprisec, or a key of the description",
+              name);
+  else if (other)
+    error.set("unknown option --%s; did you mean --%s?", name, other->option);
+  else if (similar)
     error.set("unknown option --%s; did you mean --%s?", name, similar->name);
   else
     error.set("unknown option --%s; --help lists all", name);

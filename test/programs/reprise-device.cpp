@@ -16,9 +16,11 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
+#include "reprise/ABI/Version.h"
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Codegen/CUDA/Passes.h"
 #include "reprise/Pipelines/Registration.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -69,6 +71,9 @@ static LogicalResult write(ModuleOp module, raw_ostream &os) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   llvm::cl::HideUnrelatedOptions(category);
+  llvm::cl::SetVersionPrinter([](raw_ostream &os) {
+    os << "Reprise " REPRISE_VERSION "\nLLVM " LLVM_VERSION_STRING "\n";
+  });
   llvm::cl::ParseCommandLineOptions(argc, argv, "Machine code of kernels\n");
   DialectRegistry registry;
   registerDialects(registry);

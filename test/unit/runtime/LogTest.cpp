@@ -296,6 +296,31 @@ TEST_F(Log, StepLinesFitTheTerminal) {
     }
 }
 
+// The last line has two parts, which stand below one another where they have no
+// room side by side; both stay, as scripts read them.
+TEST_F(Log, TheLastLineFitsTheTerminal) {
+  int probe = posix_openpt(O_RDWR | O_NOCTTY);
+  if (probe < 0)
+    GTEST_SKIP() << "needs a pseudo-terminal, but this machine gives none";
+  close(probe);
+  const std::string time = "done: 4 steps in [0-9.]+ s, [0-9.]+ GFLOP/s";
+  const std::string memory =
+      "memory high-water [0-9,]+ bytes of [0-9,]+ planned";
+  auto end = [&](unsigned short columns) {
+    std::string text = onTerminal(columns);
+    std::string line = text.substr(text.find("done: "));
+    return line.substr(0, line.find_last_not_of("\r\n") + 1);
+  };
+  std::string wide = end(200);
+  EXPECT_TRUE(std::regex_match(wide, std::regex(time + "; " + memory))) << wide;
+  // The last column stays free.
+  for (size_t columns : {wide.size(), size_t(60)}) {
+    std::string narrow = end(static_cast<unsigned short>(columns));
+    EXPECT_TRUE(std::regex_match(narrow, std::regex(time + "\r\n" + memory)))
+        << columns << ": " << narrow;
+  }
+}
+
 TEST_F(Log, TheProgressBarFitsTheTerminal) {
   // A chroot may have none.
   int probe = posix_openpt(O_RDWR | O_NOCTTY);

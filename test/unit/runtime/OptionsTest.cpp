@@ -83,6 +83,16 @@ TEST(Options, UnknownNamesGetTheNearestKnownOne) {
             "unknown option --thread; did you mean --threads?");
   EXPECT_EQ(refusal({"--frobnicate"}),
             "unknown option --frobnicate; --help lists all");
+  // Names of other programs, and what is said when the program is compiled.
+  EXPECT_EQ(refusal({"--max_steps=3"}),
+            "unknown option --max-steps; did you mean --steps?");
+  EXPECT_EQ(refusal({"--eval-iters", "3"}),
+            "unknown option --eval-iters; did you mean --val-steps?");
+  EXPECT_EQ(refusal({"--lr=1"}),
+            "unknown option --lr: what it says is compiled into the program; "
+            "it is an option of reprisec, or a key of the description");
+  EXPECT_EQ(refusal({"-steps=3"}),
+            "unknown option -steps=3; did you mean --steps=3?");
   EXPECT_EQ(refusal({"x.txt"}),
             "needs options such as --data FILE, but got 'x.txt'");
   EXPECT_NE(
@@ -154,6 +164,19 @@ TEST(Options, WrongValuesAreNamed) {
               "--steps needs a whole number from 0 to 1099511627776, but "
               "got '" +
                   std::string(wrong) + "'");
+  // A number in another spelling: how it is written.
+  for (auto [wrong, write] : std::vector<std::pair<const char *, const char *>>{
+           {"1e3", "1000"},
+           {"1_000", "1000"},
+           {"1,000,000", "1000000"},
+           {"+7", "7"},
+           {"2.0", "2"}})
+    EXPECT_EQ(
+        refusal({"--data=f", "--steps", wrong}),
+        "--steps needs a whole number from 0 to 1099511627776, but got '" +
+            std::string(wrong) + "'; write " + write);
+  EXPECT_EQ(refusal({"--data=f", "--threads=1e9"}),
+            "--threads needs a whole number from 1 to 512, but got '1e9'");
   EXPECT_EQ(refusal({"--data=f", "--threads=9999"}),
             "--threads needs a whole number from 1 to 512, but got '9999'");
   for (const char *large :

@@ -83,10 +83,10 @@ TEST_F(TokenFiles, TokensAloneNeedAStatedType) {
   EXPECT_EQ(
       Tokens({path}).error,
       "'" + path +
-          "' has no header of llm.c or NeMo Automodel and no Megatron index '" +
+          "' has no header of llm.c or NeMo Automodel, and a Megatron index '" +
           folder.path +
-          "x.idx' that would say how its tokens are stored; if it has "
-          "tokens alone, as nanoGPT writes them, say --dtype u16 or "
+          "x.idx' that would say how its tokens are stored is not beside it; "
+          "if it has tokens alone, as nanoGPT writes them, say --dtype u16 or "
           "--dtype u32");
   std::string odd = folder.write("odd.bin", "12345");
   EXPECT_EQ(Tokens({odd}, TokenType::U16).error,
@@ -366,7 +366,8 @@ TEST_F(TokenFiles, PatternsStandForFilesInTheOrderOfTheirNames) {
   folder.write("shard-[x]", "!");
   EXPECT_EQ(Tokens({folder.path + "shard-[x]"}).values, (Values{'!'}));
   EXPECT_EQ(Tokens({folder.path}).error,
-            "cannot read '" + folder.path + "': it is not a plain file");
+            "cannot read '" + folder.path +
+                "': it is a folder; name files in it, or a pattern in quotes");
 }
 
 TEST_F(TokenFiles, APipeIsRefusedWithoutWaiting) {

@@ -1,0 +1,398 @@
+//===- RefusedKeys.cpp - Keys of config.json that change models -*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What classes of transformers read, and no family here has, although their
+// files may look like one of them otherwise. A value that changes nothing
+// passes: many files say what they do not have.
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/ConfigKeys.h"
+#include "python-free-frontend/Keys.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+
+using namespace llvm;
+using namespace reprise::frontend;
+
+//===----------------------------------------------------------------------===//
+// What a file's model has
+//===----------------------------------------------------------------------===//
+
+double HubModel::getNumber(Field (*member)(Description &)) const {
+  const Key *key = findKeyOf(&family, member);
+  double number = NAN;
+  if (!key)
+    return number;
+  for (const Entry &entry : llvm::reverse(given))
+    if (findCounterpart(*entry.key, &family) == key &&
+        !StringRef(entry.value.text).getAsDouble(number))
+      return number;
+  for (const auto &[name, value] : file)
+    if (findHubKey(name, family) == key && value.getAsNumber())
+      return *value.getAsNumber();
+  const KeyUse *use = family.findUse(key->name);
+  StringRef text = use->absent.empty() ? use->defaultValue : use->absent;
+  return text.getAsDouble(number) ? NAN : number;
+}
+
+/// A number as it is in f32; what nothing is equal to if it is not known.
+static std::string formatNumber(double number) {
+  char text[32];
+  snprintf(text, sizeof(text), "%.9g", double(float(number)));
+  return text;
+}
+
+static double getHeads(const HubModel &model) {
+  return model.getNumber(modelField<&Model::numHeads>);
+}
+static double getWidth(const HubModel &model) {
+  return model.getNumber(modelField<&Model::width>);
+}
+/// Columns of a head of queries.
+static double getHeadWidth(const HubModel &model) {
+  if (model.family.blocks.attention == AttentionKind::Latent)
+    return model.getNumber(modelField<&Model::plainWidth>) +
+           model.getNumber(modelField<&Model::turnedWidth>);
+  double width = model.getNumber(modelField<&Model::headWidth>);
+  return std::isnan(width) ? getWidth(model) / getHeads(model) : width;
+}
+static double getKeyValueHeads(const HubModel &model) {
+  double heads = model.getNumber(modelField<&Model::numKeyValueHeads>);
+  return std::isnan(heads) ? getHeads(model) : heads;
+}
+
+static std::string headWidth(const HubModel &model) {
+  return formatNumber(getHeadWidth(model));
+}
+static std::string scoreFactor(const HubModel &model) {
+  return formatNumber(1 / std::sqrt(getHeadWidth(model)));
+}
+static std::string width(const HubModel &model) {
+  return formatNumber(getWidth(model));
+}
+/// MiniCPM's: blocks add their result times it / sqrt(layers).
+static std::string rootOfLayers(const HubModel &model) {
+  return formatNumber(
+      std::sqrt(model.getNumber(modelField<&Model::numLayers>)));
+}
+static std::string keyValueHeads(const HubModel &model) {
+  return formatNumber(getKeyValueHeads(model));
+}
+static std::string isMultiQuery(const HubModel &model) {
+  return getKeyValueHeads(model) == 1 ? "true" : "off";
+}
+
+/// A window that is as long as the longest text is none.
+static std::string window(const HubModel &model) {
+  const json::Value *use = model.file.get("use_sliding_window");
+  if (findHubKey("use_sliding_window", model.family) ||
+      (use && use->getAsBoolean() == false))
+    return "*";
+  return "off|-1|>=" +
+         formatNumber(model.getNumber(modelField<&Model::numPositions>));
+}
+
+//===----------------------------------------------------------------------===//
+// What a family has
+//===----------------------------------------------------------------------===//
+
+static std::string isTrue(bool truth) { return truth ? "true" : "off"; }
+
+static bool isRotary(const HubModel &model) {
+  return model.family.hasRotaryPositions();
+}
+static std::string rotary(const HubModel &model) {
+  return isTrue(isRotary(model));
+}
+static std::string learned(const HubModel &model) {
+  return isTrue(!isRotary(model));
+}
+static std::string positions(const HubModel &model) {
+  return isRotary(model) ? "rope|rotary" : "absolute|learned|learned_absolute";
+}
+/// Neighbouring columns turn together, but for a key that says it.
+static std::string interleaved(const HubModel &model) {
+  return isTrue(model.family.blocks.attention == AttentionKind::Latent);
+}
+
+static bool isRMS(const HubModel &model) {
+  return model.family.blocks.norm == NormKind::RMSNorm;
+}
+static std::string rms(const HubModel &model) { return isTrue(isRMS(model)); }
+static std::string normBias(const HubModel &model) {
+  return isTrue(!isRMS(model));
+}
+static std::string normWords(const HubModel &model) {
+  return isRMS(model) ? "rmsnorm|rms_norm|rms" : "layernorm|layer_norm|default";
+}
+static bool isNormedBefore(const HubModel &model) {
+  return !model.family.tensors.attentionNorm.empty();
+}
+static std::string normBefore(const HubModel &model) {
+  return isTrue(isNormedBefore(model));
+}
+static std::string normAfter(const HubModel &model) {
+  return isTrue(!isNormedBefore(model));
+}
+/// Where a key of the family says it, that key is the one that counts.
+static std::string queryKeyNorm(const HubModel &model) {
+  QueryKeyNorm norm = model.family.blocks.queryKeyNorm;
+  return norm == QueryKeyNorm::HeadByKey ? "*"
+                                         : isTrue(norm != QueryKeyNorm::None);
+}
+
+static std::string gate(const HubModel &model) {
+  return isTrue(model.family.blocks.mlp == MLPKind::SwiGLU);
+}
+
+/// Biases that a key of the family says are those that it says in the file.
+static std::string bias(const HubModel &model, BiasKind kind, StringRef key) {
+  if (kind != BiasKind::ByKey)
+    return isTrue(kind == BiasKind::Always);
+  return isTrue(findHubKey(key, model.family) &&
+                model.file.getBoolean(key).value_or(false));
+}
+static std::string queryKeyValueBias(const HubModel &model) {
+  return bias(model, model.family.blocks.queryKeyValueBias, "attention_bias");
+}
+static std::string outputBias(const HubModel &model) {
+  return bias(model, model.family.blocks.outputBias, "attention_bias");
+}
+static std::string mlpBias(const HubModel &model) {
+  return bias(model, model.family.blocks.mlpBias, "mlp_bias");
+}
+static std::string allBiases(const HubModel &model) {
+  return isTrue(model.family.blocks.mlpBias == BiasKind::Always);
+}
+static std::string noBiases(const HubModel &model) {
+  return isTrue(model.family.blocks.mlpBias != BiasKind::Always);
+}
+
+static bool hasExperts(const HubModel &model) {
+  return model.family.blocks.experts != ExpertKind::None;
+}
+/// Without experts, what is said of a choice among them says nothing.
+static std::string normedWeights(const HubModel &model) {
+  return hasExperts(model) ? "true" : "*";
+}
+static std::string scores(const HubModel &model) {
+  if (!hasExperts(model))
+    return "*";
+  return model.family.blocks.router == RouterKind::Sigmoid ? "sigmoid"
+                                                           : "softmax";
+}
+
+/// Where some of them have keys, names near these are said.
+static std::string dropouts(const HubModel &model) {
+  return model.family.findUse("resid_pdrop") ? "" : "off";
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+static constexpr RefusedKey kRefused[] = {
+    // Scores, logits, and what is added to the residual stream.
+    {"attn_logit_soft*|attention_logit_soft*|final_logit_soft*|logit_softcap*|"
+     "logits_soft_cap|output_logit_soft*|router_logit_softcapping"},
+    {"attn_temperature_tuning|mup_enabled|mup_scale_qk_dot_by_d|"
+     "normalize_embedding*|scale_attn_by_inverse_layer_idx|scale_embed|"
+     "scale_embedding|scale_embeddings|use_mup"},
+    {"attention_in_multiplier|attention_out_multiplier|attn_output_multiplier|"
+     "embedding_multiplier|embedding_multiplier_scale|embedding_scale|"
+     "input_embedding_multiplier|key_multiplier|lm_head_multiplier|logit_scale|"
+     "logits_scaling|mlp_multipliers|mup_*|output_multiplier|"
+     "output_multiplier_scale|residual_multiplier|residual_scale|scale_emb",
+     "1"},
+    {"dim_model_base", "", width},
+    {"scale_depth", "", rootOfLayers},
+    {"query_pre_attn_scalar", "", headWidth},
+    {"attention_multiplier|attention_scale|softmax_scale", "", scoreFactor},
+    {"scale_attn_weights", "true"},
+
+    // What attention reaches.
+    {"attention_chunk_size|attention_window|sliding_window|sliding_window_size|"
+     "window_size",
+     "", window},
+    {"layer_types", "full_attention"},
+    {"attention_layers", "global"},
+    {"attn_type_list", "1"},
+    {"bidirectional|bidirectional_attention|is_prefix_lm|prefix_lm|"
+     "use_bidirectional*"},
+    {"causal|is_causal", "true"},
+    {"add_cross_attention|cross_attention_layers|is_encoder_decoder"},
+    {"add_full_attention_sink_bias|add_swa_attention_sink_bias|attention_sink*|"
+     "attn_sink*|index_topk|num_kv_shared_layers|use_attention_sink*|use_cla"},
+    {"attention_gate|attention_output_gate|attn_output_gate|"
+     "use_attention_gate|use_output_gate"},
+
+    // Heads.
+    {"attention_head_dim|d_kv|head_dim", "", headWidth},
+    {"num_key_value_heads", "", keyValueHeads},
+    {"multi_query|multi_query_attention", "", isMultiQuery},
+    {"kv_lora_rank|o_lora_rank|q_lora_rank"},
+    {"clip_qkv|qkv_clip"},
+    {"qk_layernorm|qk_norm|query_key_layernorm|query_key_norm|"
+     "use_qk_layernorm|use_qk_norm",
+     "", queryKeyNorm},
+
+    // Positions.
+    {"alibi|use_alibi|use_xpos|xpos|relative_attention*"},
+    {"position_embedding_type", "", positions},
+    {"rotary|use_rope|use_rotary|use_rotary_pos_emb", "", rotary},
+    {"learned_pos_emb", "", learned},
+    {"partial_rotary_factor|rope_pct|rope_percent|rope_ratio|"
+     "rotary_emb_fraction|rotary_pct|rotary_percent",
+     "1"},
+    {"rotary_dim", "", headWidth},
+    {"rope_interleave|rope_interleaved|rotary_emb_interleaved|"
+     "rotary_interleaved",
+     "", interleaved},
+    {"no_rope_layers", "1"},
+    {"no_rope_layer_interval|nope_layer_interval"},
+    {"rope_type", "off|default"},
+    {"rotary_scaling_factor", "1"},
+    {"rope_3d|use_mrope"},
+
+    // Norms.
+    {"norm_type|normalization|normalization_function|normalization_type|"
+     "layernorm_type|layer_norm_type",
+     "", normWords},
+    {"rms_norm|rmsnorm|use_rms_norm|use_rmsnorm", "", rms},
+    {"layer_norm_bias|norm_bias", "", normBias},
+    {"do_layer_norm_before|pre_norm", "", normBefore},
+    {"norm_after|post_norm|use_post_norm", "", normAfter},
+    {"apply_residual_connection_post_layernorm|sandwich_norm"},
+    {"elementwise_affine|layer_norm_elementwise_affine", "true"},
+    {"apply_layernorm_1p|layernorm_1p|layernorm_zero_centered|"
+     "rms_norm_unit_offset|zero_centered_gamma"},
+    {"embed_norm|embedding_norm|use_embedding_norm"},
+
+    // Order and width of blocks.
+    {"new_decoder_architecture|parallel_attn|parallel_attention|parallel_block|"
+     "parallel_residual|use_parallel_block|use_parallel_residual"},
+    {"embedding_size|word_embed_proj_dim", "", width},
+    {"gated_linear_unit|gated_mlp|use_gated_activation|use_gated_mlp|use_glu|"
+     "use_swiglu",
+     "", gate},
+    {"swiglu_limit|swiglu_clamp*|activation_sparsity_pattern"},
+    {"attn_config|ffn_config|linear_attn_config|hybrid_override_pattern|"
+     "full_attention_interval|attn_layer_period|attn_layer_indices|"
+     "full_attn_idxs|mamba_*|ssm_*|altup_num_inputs|laurel_rank|"
+     "hidden_size_per_layer_input"},
+
+    // Biases.
+    {"add_bias_linear|bias|enable_bias|use_bias", "", allBiases},
+    {"no_bias", "", noBiases},
+    {"add_qkv_bias|attention_bias|qkv_bias|use_attention_bias|use_qkv_bias", "",
+     queryKeyValueBias},
+    {"attention_out_bias|attention_output_bias|attn_out_bias|o_proj_bias", "",
+     outputBias},
+    {"mlp_bias|use_mlp_bias", "", mlpBias},
+    {"add_lm_head_bias|head_bias|lm_head_bias"},
+
+    // Experts.
+    {"moe_num_experts|n_routed_experts|num_experts|num_local_experts", "off|1"},
+    {"moe_num_shared_experts|n_shared_experts|num_shared_expert|"
+     "num_shared_experts|shared_expert_intermediate_size|"
+     "shared_intermediate_size|zero_expert_num"},
+    {"norm_topk_prob", "", normedWeights},
+    {"score_func|scoring_func", "", scores},
+    {"input_jitter_noise|jitter_noise|router_jitter_noise"},
+
+    // Training.
+    {"attention_probs_dropout_prob|drop_path_rate|embd_pdrop|embed_dropout|"
+     "embedding_dropout|ffn_dropout|hidden_dropout|hidden_dropout_prob|"
+     "layer_drop|layerdrop|resid_dropout|resid_pdrop|residual_dropout",
+     "", dropouts},
+
+    // Weights.
+    {"pruned_heads|quantization|quantization_bit|quantization_config"},
+};
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+/// Whether the value is what a word of RefusedKey::neutral says.
+static bool isWord(const json::Value &value, StringRef word) {
+  if (word == "off" || word == "*")
+    return word == "*" || isOff(value);
+  if (std::optional<StringRef> text = value.getAsString())
+    return text->equals_insensitive(word);
+  if (std::optional<bool> truth = value.getAsBoolean())
+    return word == (*truth ? "true" : "false");
+  bool isLeast = word.consume_front(">=");
+  std::optional<double> number = value.getAsNumber();
+  double own;
+  return number && !word.getAsDouble(own) &&
+         (float(*number) == float(own) || (isLeast && *number > own));
+}
+
+static bool isNeutral(const json::Value &value, StringRef neutral) {
+  if (const json::Array *array = value.getAsArray())
+    return llvm::all_of(*array, [&](const json::Value &item) {
+      return isNeutral(item, neutral);
+    });
+  return value.getAsNull() || any_of(splitWords(neutral), [&](StringRef word) {
+           return isWord(value, word);
+         });
+}
+
+/// What a family has by `neutral`, at the end of a sentence; empty if that is
+/// not known.
+static std::string describeNeutral(StringRef neutral) {
+  StringRef first = neutral.split('|').first;
+  if (first == "off")
+    return ", which has none";
+  if (first == "true")
+    return ", which has it";
+  return first == "nan" ? "" : (", which has " + first).str();
+}
+
+/// ` of 0.0625`, if the value is a word or a number.
+static std::string describeValue(const json::Value &value) {
+  std::string text;
+  if (std::optional<StringRef> word = value.getAsString())
+    text = (" of '" + *word + "'").str();
+  else if (value.getAsNumber() || value.getAsBoolean() == false)
+    raw_string_ostream(text) << " of " << value;
+  return text;
+}
+
+static std::string refuse(StringRef key, const json::Value &value,
+                          StringRef neutral, const Family &family) {
+  return ("'" + key + "'" + describeValue(value) +
+          " changes what the model computes and is not supported for " +
+          family.name + describeNeutral(neutral))
+      .str();
+}
+
+std::optional<std::string>
+reprise::frontend::findRefusal(StringRef key, const json::Value &value,
+                               const HubModel &model) {
+  for (ArrayRef<RefusedKey> rows : {model.family.refused, ArrayRef(kRefused)}) {
+    for (const RefusedKey &row : rows) {
+      if (!isNamed(row.names, key))
+        continue;
+      std::string neutral = row.own ? row.own(model) : row.neutral.str();
+      if (neutral.empty())
+        continue;
+      if (isNeutral(value, neutral))
+        return "";
+      return refuse(key, value, neutral, model.family);
+    }
+    // What the class does not read changes nothing, whatever others mean by it.
+    if (is_contained(model.family.ignored, key))
+      break;
+  }
+  return std::nullopt;
+}
