@@ -286,6 +286,22 @@ static int64_t findPoint(func::FuncOp step, const PlanCurve &curve,
   return -1;
 }
 
+FailureOr<std::unique_ptr<SolvedStep>>
+SolvedStep::create(const Phases &phases, ModuleOp module, Budget::Kind kind,
+                   const CostTable &costs, bool isFree) {
+  if (kind == Budget::Kind::Activations)
+    module->setAttr(rt::kActivationsFirstAttr,
+                    UnitAttr::get(module.getContext()));
+  FailureOr<std::unique_ptr<WhatIf>> whatIf = WhatIf::create(module, phases);
+  FailureOr<PlanCurve> curve = failure();
+  if (succeeded(whatIf))
+    curve = PlanCurve::find(**whatIf, kind, costs, isFree);
+  if (failed(curve))
+    return failure();
+  return std::unique_ptr<SolvedStep>(
+      new SolvedStep(std::move(*whatIf), std::move(*curve), kind, isFree));
+}
+
 FailureOr<BudgetReport> planning::solveBudget(const Phases &phases,
                                               ModuleOp module,
                                               const Budget &budget,
@@ -294,42 +310,48 @@ FailureOr<BudgetReport> planning::solveBudget(const Phases &phases,
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   if (!step)
     return module.emitError("needs a function @step to plan for a budget");
-  if (budget.kind == Budget::Kind::Activations)
-    module->setAttr(rt::kActivationsFirstAttr,
-                    UnitAttr::get(module.getContext()));
-  FailureOr<std::unique_ptr<WhatIf>> whatIf = WhatIf::create(module, phases);
-  FailureOr<PlanCurve> curve = failure();
-  if (succeeded(whatIf))
-    curve = PlanCurve::find(**whatIf, budget.kind, costs, settings.isFree);
-  if (failed(curve))
+  FailureOr<std::unique_ptr<SolvedStep>> solved =
+      SolvedStep::create(phases, module, budget.kind, costs, settings.isFree);
+  if (failed(solved))
     return refuseStep(step);
-  BudgetSearch search(**whatIf, *curve, budget.kind, settings.isFree);
-  int64_t point = findPoint(step, *curve, search, budget, settings);
+  return meetBudget(**solved, module, budget, costs, settings);
+}
+
+FailureOr<BudgetReport>
+planning::meetBudget(SolvedStep &solved, ModuleOp module, const Budget &budget,
+                     const CostTable &costs, const BudgetSettings &settings) {
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  const PlanCurve &curve = solved.curve;
+  BudgetSearch &search = solved.search;
+  int64_t point = findPoint(step, curve, search, budget, settings);
   if (point < 0)
     return failure();
 
   BudgetReport report =
-      beginReport(*curve, point, search, budget, costs, settings);
+      beginReport(curve, point, search, budget, costs, settings);
   if (auto name = module->getAttrOfType<StringAttr>("nn.model"))
     report.certificate.model = name.str();
-  if (failed(addProof(*curve, point, search, report)))
+  if (failed(addProof(curve, point, search, report)))
     return step.emitError("has a schedule that differs from the one its plan "
                           "was found for");
   if (settings.hasRegret)
-    addRegret(*curve, point, report);
-  addPoints(*curve, search, settings.hasBounds, report);
-  // An option has the head as it was.
-  for (auto head : step.getBody().getOps<RowChunks>())
-    setHeadRows((*whatIf)->getModule(), head.getChunkRows());
-  FailureOr<std::vector<BudgetChoice>> baselines =
-      addBaselines(**whatIf, costs, settings, budget);
-  if (failed(baselines))
-    return step.emitError("needs to become a schedule without what is decided "
-                          "of it, to be compared with Megatron's options");
-  report.baselines = std::move(*baselines);
-  const HeadOption &option = curve->getOption(point);
+    addRegret(curve, point, report);
+  addPoints(curve, search, settings.hasBounds, report);
+  if (settings.hasBaselines) {
+    // An option has the head as it was.
+    for (auto head : step.getBody().getOps<RowChunks>())
+      setHeadRows(solved.whatIf->getModule(), head.getChunkRows());
+    FailureOr<std::vector<BudgetChoice>> baselines =
+        addBaselines(*solved.whatIf, costs, settings, budget);
+    if (failed(baselines))
+      return step.emitError("needs to become a schedule without what is "
+                            "decided of it, to be compared with Megatron's "
+                            "options");
+    report.baselines = std::move(*baselines);
+  }
+  const HeadOption &option = curve.getOption(point);
   setHeadRows(module, option.rows);
-  writeDecisions(step, *option.traced, curve->getPlan(point),
-                 curve->getSegments(point));
+  writeDecisions(step, *option.traced, curve.getPlan(point),
+                 curve.getSegments(point));
   return report;
 }

@@ -139,6 +139,32 @@ private:
   std::map<int64_t, Known> known; ///< by point
 };
 
+/// A step whose plans are found, for all budgets of a kind.
+class SolvedStep {
+public:
+  /// Of `@step` of `module`, as `solveBudget` takes it. Fails without a
+  /// diagnostic if the step is none that becomes a schedule.
+  static mlir::FailureOr<std::unique_ptr<SolvedStep>>
+  create(const Phases &phases, mlir::ModuleOp module, Budget::Kind kind,
+         const CostTable &costs, bool isFree);
+
+  const std::unique_ptr<WhatIf> whatIf;
+  const PlanCurve curve;
+  BudgetSearch search;
+
+private:
+  SolvedStep(std::unique_ptr<WhatIf> whatIf, PlanCurve curve, Budget::Kind kind,
+             bool isFree)
+      : whatIf(std::move(whatIf)), curve(std::move(curve)),
+        search(*this->whatIf, this->curve, kind, isFree) {}
+};
+
+/// As `solveBudget`, for a copy of the module that `solved` is of. With
+/// baselines, `solved` of a step with decisions is of no use afterwards.
+mlir::FailureOr<BudgetReport>
+meetBudget(SolvedStep &solved, mlir::ModuleOp module, const Budget &budget,
+           const CostTable &costs, const BudgetSettings &settings);
+
 /// Puts the heads of all schedules in chunks of so many rows; 0 leaves them.
 /// Validation has the memory of the step.
 void setHeadRows(mlir::ModuleOp module, int64_t rows);

@@ -6,12 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which plans the stages have is one function of the budget, for a run as for
-// the curve of all budgets. A stage of one chunk takes the last of its points
-// that fits: no replay less makes the schedule longer. With several chunks that
-// may be, for which of them is spared a replay is not all the same to the
-// schedule; so there is one list of fits, of all stages together, each faster
-// than the one before, and a budget takes the last one that fits, whole.
+// Which plans the stages have is one function of the budget. A stage of one
+// chunk takes one of the last of its points that fit: no replay less makes the
+// schedule longer. With several chunks that may be, for which of them is spared
+// a replay is not all the same to the schedule; so there is one list of fits,
+// of all stages together, each faster than the one before, and a budget takes
+// one of the last that fit, whole.
+//
+// Neither offsets nor programs take more with each point. To find the last one
+// that fits, all behind it would have to be compiled; so a tree says which are
+// asked about.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +26,9 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::planning;
 
-StagePlans::StagePlans(const Pipeline &pipeline, ArrayRef<int64_t> baseBytes)
-    : pipeline(pipeline), baseBytes(baseBytes) {
+StagePlans::StagePlans(const Pipeline &pipeline, ArrayRef<int64_t> baseBytes,
+                       MeasurePoints measure)
+    : pipeline(pipeline), baseBytes(baseBytes), measure(std::move(measure)) {
   bool isSolved = llvm::none_of(
       pipeline.stages, [](const Stage &stage) { return stage.curve.empty(); });
   if (isSolved)
@@ -81,7 +86,11 @@ void StagePlans::addFits() {
   }
 }
 
-int64_t StagePlans::getBytes(size_t number, int64_t point) {
+int64_t StagePlans::foresee(size_t stage, int64_t point) const {
+  return pipeline.stages[stage].curve[point].peak + baseBytes[stage];
+}
+
+int64_t StagePlans::count(size_t number, int64_t point) {
   const Stage &stage = pipeline.stages[number];
   int64_t bytes = baseBytes[number];
   for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
@@ -99,52 +108,173 @@ int64_t StagePlans::getBytes(size_t number, int64_t point) {
   return bytes;
 }
 
-int64_t StagePlans::getBytes(ArrayRef<int64_t> points) {
-  int64_t most = 0;
-  for (auto [number, point] : llvm::enumerate(points))
-    most = std::max(most, getBytes(number, point));
-  return most;
+//===----------------------------------------------------------------------===//
+// Lists
+//===----------------------------------------------------------------------===//
+
+std::vector<PlanTree> StagePlans::plant() const {
+  std::vector<PlanTree> trees;
+  if (isTogether())
+    trees.emplace_back(fits.size());
+  else
+    for (const Stage &stage : pipeline.stages)
+      trees.emplace_back(stage.curve.size());
+  return trees;
+}
+
+SmallVector<int64_t> StagePlans::getPoints(ArrayRef<int64_t> plans) const {
+  if (isTogether())
+    return fits[plans.front()].points;
+  return SmallVector<int64_t>(plans);
+}
+
+const std::vector<int64_t> &
+StagePlans::getProgramBytes(ArrayRef<int64_t> points) {
+  auto [known, isMissing] = measured.try_emplace(points.vec());
+  if (isMissing && measure)
+    known->second = measure(points);
+  return known->second;
+}
+
+void StagePlans::measureAll(ArrayRef<int64_t> plans) {
+  const std::vector<int64_t> &bytes = getProgramBytes(getPoints(plans));
+  for (auto [list, plan] : llvm::enumerate(plans)) {
+    int64_t own = std::numeric_limits<int64_t>::max();
+    if (!bytes.empty())
+      own = isTogether() ? *llvm::max_element(bytes) : bytes[list];
+    taken.try_emplace({list, plan}, own);
+  }
+}
+
+std::optional<int64_t> StagePlans::getBytes(size_t list, int64_t plan,
+                                            int64_t bytes) {
+  int64_t foreseen = 0, counted = 0;
+  auto add = [&](size_t stage, int64_t point) {
+    foreseen = std::max(foreseen, foresee(stage, point));
+    if (foreseen <= bytes)
+      counted = std::max(counted, count(stage, point));
+  };
+  if (isTogether())
+    for (auto [stage, point] : llvm::enumerate(fits[plan].points))
+      add(stage, point);
+  else
+    add(list, plan);
+  counted = std::max(foreseen, counted);
+  if (counted > bytes || !measure)
+    return counted;
+  auto known = taken.find({list, plan});
+  if (known == taken.end())
+    return std::nullopt;
+  return std::max(counted, known->second);
+}
+
+int64_t StagePlans::measureOne(size_t list, int64_t plan) {
+  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  if (!getBytes(list, plan, kAny)) {
+    SmallVector<int64_t> plans(plant().size(), 0);
+    plans[list] = plan;
+    measureAll(plans);
+  }
+  return *getBytes(list, plan, kAny);
+}
+
+//===----------------------------------------------------------------------===//
+// Budgets
+//===----------------------------------------------------------------------===//
+
+StagePlans::Found StagePlans::search(int64_t bytes) {
+  std::vector<PlanTree> trees = plant();
+  bool isOpen = true;
+  SmallVector<int64_t> plans(trees.size());
+  while (isOpen) {
+    isOpen = false;
+    for (auto [list, tree] : llvm::enumerate(trees)) {
+      while (!tree.isDone()) {
+        std::optional<int64_t> own = getBytes(list, tree.getNext(), bytes);
+        if (!own)
+          break;
+        tree.answer(*own, *own <= bytes);
+      }
+      isOpen |= !tree.isDone();
+      plans[list] =
+          tree.isDone() ? std::max<int64_t>(tree.found, 0) : tree.getNext();
+    }
+    // One compile has the programs of all stages.
+    if (isOpen)
+      measureAll(plans);
+  }
+  Found found;
+  for (const PlanTree &tree : trees) {
+    if (tree.found < 0)
+      return {};
+    found.bytes = std::max(found.bytes, tree.most);
+  }
+  found.points = getPoints(plans);
+  return found;
 }
 
 SmallVector<int64_t> StagePlans::find(int64_t bytes) {
-  if (pipeline.shape.virtualStages > 1) {
-    for (const Fit &fit : llvm::reverse(fits))
-      if (fit.bytes <= bytes && getBytes(fit.points) <= bytes)
-        return fit.points;
-    return {};
+  return search(bytes).points;
+}
+
+/// What too small a budget is told of each list: the least of the plans that it
+/// asks about.
+StagePlans::Least StagePlans::findLeast() {
+  Least least;
+  for (auto [list, tree] : llvm::enumerate(plant())) {
+    int64_t own = measureOne(list, 0), smallest = 0;
+    for (PlanTree asked = tree; !asked.isDone(); asked.answer(0, false)) {
+      int64_t plan = asked.getNext();
+      std::optional<int64_t> counted = getBytes(list, plan, own - 1);
+      if (counted.value_or(0) >= own)
+        continue;
+      if (int64_t bytes = measureOne(list, plan); bytes < own) {
+        own = bytes;
+        smallest = plan;
+      }
+    }
+    if (own <= least.bytes)
+      continue;
+    least = {own, list};
+    if (!isTogether())
+      continue;
+    // Of the stages of a fit the one that takes most.
+    const SmallVector<int64_t> &points = fits[smallest].points;
+    const std::vector<int64_t> &programs = getProgramBytes(points);
+    int64_t most = -1;
+    for (auto [stage, point] : llvm::enumerate(points)) {
+      int64_t bytes =
+          std::max(count(stage, point), programs.empty() ? 0 : programs[stage]);
+      if (bytes > most)
+        least.stage = stage;
+      most = std::max(most, bytes);
+    }
   }
-  SmallVector<int64_t> points;
-  for (auto [number, stage] : llvm::enumerate(pipeline.stages)) {
-    int64_t point = stage.find(bytes - baseBytes[number]);
-    while (point >= 0 && getBytes(number, point) > bytes)
-      --point;
-    if (point < 0)
-      return {};
-    points.push_back(point);
-  }
-  return points;
+  return least;
 }
 
 std::vector<std::pair<int64_t, double>> StagePlans::getCurve() {
   std::vector<std::pair<int64_t, double>> curve;
   if (fits.empty())
     return curve;
-  std::vector<int64_t> budgets = {getBytes(fits.front().points)};
+  // Programs of all points would take too long.
+  MeasurePoints programs;
+  std::swap(programs, measure);
+  std::vector<int64_t> budgets = {findLeast().bytes};
   // Each has plans to be packed: of many, every few are.
   constexpr size_t kMost = 1024;
   for (size_t fit = 0; fit < fits.size(); fit += fits.size() / kMost + 1)
     budgets.push_back(fits[fit].bytes);
   llvm::sort(budgets);
   budgets.push_back(std::numeric_limits<int64_t>::max());
-  SmallVector<int64_t> last;
   for (int64_t budget : budgets) {
-    SmallVector<int64_t> points = find(budget);
-    if (points.empty() || points == last)
+    Found found = search(budget);
+    if (found.points.empty())
       continue;
-    last = points;
-    double span = pipeline.getSpan(points);
+    double span = pipeline.getSpan(found.points);
     if (curve.empty() || span < curve.back().second)
-      curve.push_back({getBytes(points), span});
+      curve.push_back({found.bytes, span});
   }
+  std::swap(programs, measure);
   return curve;
 }

@@ -9,6 +9,7 @@
 #include "BudgetStages.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
+#include "reprise/Dialect/RT/LaunchName.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Remat/Summary.h"
@@ -65,14 +66,29 @@ static void addChunk(Stage &stage, const solver::BudgetCurve &curve) {
       stage.curve.push_back(std::move(point));
 }
 
+/// What the tasks of a chunk take without replays.
+static solver::ChunkTimes
+getTimes(const solver::StepGraph &graph,
+         const std::vector<solver::PipelineTask> &tasks) {
+  bool hasWeights = llvm::any_of(
+      tasks, [](const solver::PipelineTask &task) { return task.isWeight; });
+  solver::ChunkTimes times;
+  for (const solver::StepOp &op : graph.ops)
+    (op.phase == solver::StepPhase::Forward          ? times.forward
+     : hasWeights && rt::isOfWeightGradient(op.name) ? times.weight
+                                                     : times.backward) +=
+        op.seconds;
+  return times;
+}
+
 FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
                                           const TracedGraph &traced,
                                           remat::ChunksAttr chunks) {
   int64_t numStages = chunks.getStages();
   ArrayRef<int64_t> layers = chunks.getLayers().asArrayRef();
   Pipeline pipeline;
-  pipeline.shape = {numStages, int64_t(layers.size()) / numStages,
-                    traced.graph.microBatches};
+  pipeline.shape = remat::getPipelineShape(step, numStages,
+                                           int64_t(layers.size()) / numStages);
   std::optional<std::string> fault = solver::check(pipeline.shape);
   if (!fault)
     pipeline.schedule = solver::simulate(pipeline.shape);
@@ -93,6 +109,8 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
     // needs.
     std::vector<int64_t> most = solver::getMostInFlight(
         pipeline.schedule[stage], pipeline.shape.virtualStages);
+    std::vector<int64_t> whole = solver::getMostWhole(
+        pipeline.schedule[stage], pipeline.shape.virtualStages);
     if (count == 0)
       return step.emitError("needs a layer in each chunk to be planned for the "
                             "stages of a pipeline, but chunk ")
@@ -107,20 +125,18 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
     Chunk chunk = {first,
                    count,
                    std::max<int64_t>(most[number / numStages], 1),
+                   std::max<int64_t>(whole[number / numStages], 1),
                    std::move(*part),
                    nullptr,
                    {}};
-    for (const solver::StepOp &op : chunk.step.graph.ops)
-      (op.phase == solver::StepPhase::Forward ? chunk.times.forward
-                                              : chunk.times.backward) +=
-          op.seconds;
+    chunk.times = getTimes(chunk.step.graph, pipeline.schedule[stage]);
     pipeline.stages[stage].chunks.push_back(std::move(chunk));
     first += count;
   }
   return pipeline;
 }
 
-static void solveChunks(Pipeline &pipeline) {
+void planning::solveChunks(Pipeline &pipeline) {
   for (Stage &stage : pipeline.stages)
     for (Chunk &chunk : stage.chunks) {
       solver::BudgetOptions options;
@@ -219,7 +235,7 @@ static bool certifyStage(const Pipeline &pipeline, int64_t number,
       part.budgetBytes = left;
     solver::KeptValues kept = chunk.curve->getPlan(own);
     solver::certify(chunk.step.graph, kept, getSlope(chunk, own), part,
-                    chunk.inFlight);
+                    chunk.whole);
     solver::certifyMemory(chunk.step.graph, kept, part);
     left -= part.peakBytes;
   }
@@ -236,32 +252,11 @@ static bool certifyStage(const Pipeline &pipeline, int64_t number,
   return true;
 }
 
-/// The stage whose smallest plan is the largest, and its bytes with offsets, as
-/// a budget is met.
-static std::pair<int64_t, int64_t>
-findTightest(const Pipeline &pipeline,
-             solver::PipelineCertificate &certificate) {
-  int64_t least = 0, tightest = 0;
-  for (int64_t number = 0; number < pipeline.shape.stages; ++number) {
-    certifyStage(pipeline, number, 0, certificate);
-    int64_t bytes = certificate.baseBytes[number];
-    for (size_t v = 0; v < pipeline.stages[number].chunks.size(); ++v)
-      bytes += certificate.chunks[v * pipeline.shape.stages + number]
-                   .certificate.peakBytes;
-    if (bytes > least) {
-      least = bytes;
-      tightest = number;
-    }
-  }
-  return {tightest, least};
-}
-
 /// Says what the stage needs whose smallest plan is the largest, and why.
 static void refuseStages(func::FuncOp step, const TracedGraph &traced,
-                         const Pipeline &pipeline, const Budget &budget,
-                         solver::PipelineCertificate &certificate) {
-  auto [tightest, least] = findTightest(pipeline, certificate);
-  least = budget.neededBytes.value_or(least);
+                         const Pipeline &pipeline, StagePlans &plans,
+                         const Budget &budget, ArrayRef<int64_t> baseBytes) {
+  auto [least, tightest] = plans.findLeast();
   std::string fitting = getFitting(budget.kind, least);
   InFlightDiagnostic error =
       step.emitError("needs ")
@@ -269,7 +264,7 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
       << tightest << " with the smallest plans found, but the budget is "
       << remat::formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); "
       << fitting << " fits";
-  if (int64_t base = certificate.baseBytes[tightest])
+  if (int64_t base = baseBytes[tightest])
     error << "; " << remat::formatBytes(base)
           << " of it outlive the step: parameters, gradients, optimizer and "
              "batch";
@@ -317,17 +312,13 @@ planStages(func::FuncOp step, const TracedGraph &traced,
     if (stage.curve.empty())
       return step.emitError("has no plan for a budget on stage ")
              << number << ": what decisions drop cannot be computed again";
-  if (budget.isLeast)
-    certificate.budgetBytes = findTightest(pipeline, certificate).second;
-  SmallVector<int64_t> points =
-      budget.isLeast ? SmallVector<int64_t>(pipeline.stages.size(), 0)
-                     : plans.find(certificate.budgetBytes);
+  SmallVector<int64_t> points = plans.find(budget.bytes);
   bool fits = !points.empty();
   for (auto [number, point] : llvm::enumerate(points))
     fits &= certifyStage(pipeline, number, point, certificate);
   if (fits)
     return points;
-  refuseStages(step, traced, pipeline, budget, certificate);
+  refuseStages(step, traced, pipeline, plans, budget, certificate.baseBytes);
   return failure();
 }
 
@@ -389,6 +380,7 @@ static PipelineReport beginReport(ModuleOp module, const Pipeline &pipeline,
                                   const std::vector<int64_t> &states,
                                   const Budget &budget, const CostTable &costs,
                                   const BudgetSettings &settings) {
+  int64_t stages = pipeline.shape.stages;
   PipelineReport report;
   report.budget = budget;
   report.machine = costs.machine;
@@ -399,9 +391,10 @@ static PipelineReport beginReport(ModuleOp module, const Pipeline &pipeline,
   certificate.baseBytes = budget.kind == Budget::Kind::Memory
                               ? states
                               : std::vector<int64_t>(states.size(), 0);
-  certificate.chunks.resize(pipeline.shape.stages *
-                            pipeline.shape.virtualStages);
-  for (solver::PipelineCertificate::Chunk &chunk : certificate.chunks) {
+  certificate.chunks.resize(stages * pipeline.shape.virtualStages);
+  for (auto [number, chunk] : llvm::enumerate(certificate.chunks)) {
+    chunk.weightSeconds =
+        pipeline.stages[number % stages].chunks[number / stages].times.weight;
     chunk.certificate.kind = solver::Certificate::Budget::Activations;
     chunk.certificate.machine = costs.machine;
     chunk.certificate.under = settings.under;
@@ -411,15 +404,27 @@ static PipelineReport beginReport(ModuleOp module, const Pipeline &pipeline,
   return report;
 }
 
-/// Certifies the `point` that slack leaves a stage, or, since less memory may
-/// be packed worse, that which was `asked` for.
-static void settleStage(const Pipeline &pipeline, int64_t number, int64_t asked,
-                        int64_t &point,
-                        solver::PipelineCertificate &certificate) {
-  if (point >= asked || certifyStage(pipeline, number, point, certificate))
+/// Certifies the points of all stages, which slack leaves them; of a stage that
+/// takes more than the budget with its own, since less memory may be packed
+/// worse, that which was asked for.
+static void settleStages(const Pipeline &pipeline, StagePlans &plans,
+                         ArrayRef<int64_t> asked,
+                         MutableArrayRef<int64_t> points,
+                         solver::PipelineCertificate &certificate) {
+  auto takeAsked = [&](int64_t number) {
+    points[number] = asked[number];
+    certifyStage(pipeline, number, points[number], certificate);
+  };
+  for (auto [number, point] : llvm::enumerate(points))
+    if (point < asked[number] &&
+        !certifyStage(pipeline, number, point, certificate))
+      takeAsked(number);
+  if (ArrayRef<int64_t>(points) == asked)
     return;
-  point = asked;
-  certifyStage(pipeline, number, point, certificate);
+  std::vector<int64_t> bytes = plans.getProgramBytes(points);
+  for (auto [number, own] : llvm::enumerate(bytes))
+    if (own > certificate.budgetBytes)
+      takeAsked(number);
 }
 
 /// What a stage's certified plan comes to beside the one that was asked for;
@@ -444,7 +449,8 @@ static StageReport describeStage(const Pipeline &pipeline, int64_t number,
     report.secondsPerByte += point.secondsPerByte;
   for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
     report.chunks.push_back({chunk.first, chunk.count, chunk.inFlight});
-    report.computeSeconds += chunk.times.forward + chunk.times.backward;
+    report.computeSeconds +=
+        chunk.times.forward + chunk.times.backward + chunk.times.weight;
     solver::PipelineCertificate::Chunk &certified =
         certificate.chunks[v * pipeline.shape.stages + number];
     report.plannedBytes += certified.certificate.peakBytes;
@@ -454,6 +460,20 @@ static StageReport describeStage(const Pipeline &pipeline, int64_t number,
   }
   report.askedBytes = point < asked ? most.peak + base : report.plannedBytes;
   return report;
+}
+
+/// What the stages take is what their programs do, where there are any.
+static void addProgramBytes(StagePlans &plans, ArrayRef<int64_t> points,
+                            ArrayRef<int64_t> asked,
+                            std::vector<StageReport> &stages) {
+  const std::vector<int64_t> &bytes = plans.getProgramBytes(points),
+                             &most = plans.getProgramBytes(asked);
+  if (bytes.empty() || most.empty())
+    return;
+  for (auto [number, stage] : llvm::enumerate(stages)) {
+    stage.plannedBytes = bytes[number];
+    stage.askedBytes = most[number];
+  }
 }
 
 namespace {
@@ -485,6 +505,20 @@ static StageDecisions getDecisions(const TracedGraph &traced,
   return decided;
 }
 
+MeasurePoints planning::getMeasure(ModuleOp module, const TracedGraph &traced,
+                                   const Pipeline &pipeline,
+                                   const BudgetSettings &settings) {
+  if (!settings.measureStages)
+    return nullptr;
+  return [=, &traced, &pipeline, &settings](ArrayRef<int64_t> points) mutable {
+    OwningOpRef<ModuleOp> copy = module.clone();
+    StageDecisions decided = getDecisions(traced, pipeline, points);
+    writeDecisions(copy->lookupSymbol<func::FuncOp>(nn::kStepFunction), traced,
+                   decided.kept, decided.segments);
+    return settings.measureStages(*copy);
+  };
+}
+
 FailureOr<PipelineReport>
 planning::solveStages(const Phases &phases, ModuleOp module,
                       const Budget &budget, const CostTable &costs,
@@ -512,7 +546,8 @@ planning::solveStages(const Phases &phases, ModuleOp module,
   PipelineReport report =
       beginReport(module, *pipeline, states, budget, costs, settings);
   solver::PipelineCertificate &certificate = report.certificate;
-  StagePlans plans(*pipeline, certificate.baseBytes);
+  StagePlans plans(*pipeline, certificate.baseBytes,
+                   getMeasure(module, *traced, *pipeline, settings));
   FailureOr<SmallVector<int64_t>> asked =
       planStages(step, *traced, *pipeline, plans, budget, certificate);
   if (failed(asked))
@@ -524,23 +559,25 @@ planning::solveStages(const Phases &phases, ModuleOp module,
     for (auto [bytes, span] : plans.getCurve())
       report.curve.push_back(
           {bytes, std::max(span - report.bareSeconds, 0.0), 0});
-  for (int64_t number = 0; number < pipeline->shape.stages; ++number) {
-    settleStage(*pipeline, number, (*asked)[number], points[number],
-                certificate);
+  settleStages(*pipeline, plans, *asked, points, certificate);
+  for (int64_t number = 0; number < pipeline->shape.stages; ++number)
     report.stages.push_back(describeStage(*pipeline, number, points[number],
                                           (*asked)[number], states[number],
                                           certificate));
-  }
+  addProgramBytes(plans, points, *asked, report.stages);
   solver::computeSpans(certificate);
   dropSlack(certificate);
   if (settings.hasBounds)
     addBounds(report);
-  FailureOr<std::vector<BudgetChoice>> baselines = tryStageBaselines(
-      step, **whatIf, costs, settings, budget.bytes, certificate.baseBytes);
-  if (failed(baselines))
-    return step.emitError("needs to become a schedule without what is decided "
-                          "of it, to be compared with Megatron's options");
-  report.baselines = std::move(*baselines);
+  if (settings.hasBaselines) {
+    FailureOr<std::vector<BudgetChoice>> baselines = tryStageBaselines(
+        step, **whatIf, costs, settings, budget.bytes, certificate.baseBytes);
+    if (failed(baselines))
+      return step.emitError("needs to become a schedule without what is "
+                            "decided of it, to be compared with Megatron's "
+                            "options");
+    report.baselines = std::move(*baselines);
+  }
   StageDecisions decided = getDecisions(*traced, *pipeline, points);
   writeDecisions(step, *traced, decided.kept, decided.segments);
   return report;

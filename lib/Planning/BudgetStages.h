@@ -16,9 +16,11 @@
 
 namespace reprise::planning {
 
-/// A model chunk with the most micro-batches that its stage ever keeps of it.
+/// A model chunk with the most micro-batches that its stage ever keeps of it,
+/// and the most whose backward task is still to come: these keep all that a
+/// plan keeps.
 struct Chunk {
-  int64_t first, count, inFlight;
+  int64_t first, count, inFlight, whole;
   solver::StepStage step;
   std::unique_ptr<solver::BudgetCurve> curve; ///< null until it is solved
   solver::ChunkTimes times;                   ///< without replays
@@ -54,21 +56,72 @@ struct Pipeline {
   double getSpan(llvm::ArrayRef<int64_t> points) const;
 };
 
-/// The plans of the stages for every budget. With offsets a plan may need more
-/// than its point of a curve says; that is found out when it is asked for.
+/// Looks for the last of `count` plans, whose bytes grow, that fits a budget.
+/// Which plan is asked about depends on the answers before and on nothing else:
+/// with a larger budget the answers are the same up to the first plan that fits
+/// it alone, and the plan that is found is that one or a later one.
+class PlanTree {
+public:
+  explicit PlanTree(int64_t count) : end(count) {}
+
+  bool isDone() const { return begin == end; }
+  /// The plan to ask about. That one does not fit is often known for nothing,
+  /// and that it does takes a compile; so most of the others come before it.
+  int64_t getNext() const { return begin + (end - begin) * 7 / 8; }
+  /// It takes so many bytes, or more than the budget.
+  void answer(int64_t bytes, bool fits) {
+    int64_t next = getNext();
+    if (!fits) {
+      end = next;
+      return;
+    }
+    begin = next + 1;
+    found = next;
+    most = std::max(most, bytes);
+  }
+
+  int64_t found = -1; ///< -1: none fits
+  int64_t most = 0;   ///< of all that fit; as a budget, it finds the same
+
+private:
+  int64_t begin = 0, end;
+};
+
+/// What the program of each stage takes with a point of each; empty if there is
+/// none.
+using MeasurePoints =
+    std::function<std::vector<int64_t>(llvm::ArrayRef<int64_t> points)>;
+
+/// The plans of the stages for every budget, which are chosen from lists, one
+/// behind the other: with several chunks on a stage from `fits`, for all stages
+/// together, otherwise for each stage from the points of its curve. A plan
+/// takes the larger of what is counted for its chunks, offsets included, and of
+/// what the programs take. Both are found out when they are asked for.
 class StagePlans {
 public:
-  /// `pipeline` is solved and outlives the plans.
-  StagePlans(const Pipeline &pipeline, llvm::ArrayRef<int64_t> baseBytes);
+  /// `pipeline` is solved and outlives the plans. A null `measure` leaves
+  /// programs out.
+  StagePlans(const Pipeline &pipeline, llvm::ArrayRef<int64_t> baseBytes,
+             MeasurePoints measure);
 
-  /// A point of each stage that needs at most `bytes`, offsets included, and
-  /// what is beside the step; none if a stage has no plan for that. More bytes
-  /// never make a slower step.
+  /// A point of each stage that takes at most `bytes`, with what is beside the
+  /// step; none if a stage has no plan for that. More bytes never make a slower
+  /// step.
   llvm::SmallVector<int64_t> find(int64_t bytes);
 
-  /// What `find` finds for some budgets, from the smallest: the bytes of the
-  /// stage that needs most, which as a budget find the same plans, and the
-  /// seconds of the schedule. Bytes grow, seconds fall.
+  /// The least budget that finds plans, and the stage that needs it.
+  struct Least {
+    int64_t bytes = 0;
+    size_t stage = 0;
+  };
+  Least findLeast();
+
+  /// What the program of each stage takes; empty if there is none.
+  const std::vector<int64_t> &getProgramBytes(llvm::ArrayRef<int64_t> points);
+
+  /// What some budgets find, from the smallest, programs left out: bytes that
+  /// as a budget find the same plans, and the seconds of the schedule. Bytes
+  /// grow, seconds fall.
   std::vector<std::pair<int64_t, double>> getCurve();
 
 private:
@@ -77,15 +130,34 @@ private:
     llvm::SmallVector<int64_t> points;
     double span;
   };
+  struct Found {
+    llvm::SmallVector<int64_t> points; ///< none: a stage has no plan
+    int64_t bytes = 0;                 ///< a budget that finds the same
+  };
   void addFits();
-  int64_t getBytes(size_t stage, int64_t point);
-  int64_t getBytes(llvm::ArrayRef<int64_t> points);
+  Found search(int64_t bytes);
+  bool isTogether() const { return pipeline.shape.virtualStages > 1; }
+  std::vector<PlanTree> plant() const;
+  llvm::SmallVector<int64_t> getPoints(llvm::ArrayRef<int64_t> plans) const;
+  /// What a point takes without offsets, and with them.
+  int64_t foresee(size_t stage, int64_t point) const;
+  int64_t count(size_t stage, int64_t point);
+  /// What the plan of a list takes, more than `bytes` where that is enough to
+  /// know; nothing if its programs are still to be measured.
+  std::optional<int64_t> getBytes(size_t list, int64_t plan, int64_t bytes);
+  /// What one of a list takes, with the smallest of the other lists.
+  int64_t measureOne(size_t list, int64_t plan);
+  void measureAll(llvm::ArrayRef<int64_t> plans);
 
   const Pipeline &pipeline;
   llvm::ArrayRef<int64_t> baseBytes;
+  MeasurePoints measure;
   std::vector<Fit> fits; ///< spans fall
   /// Of the chunks of a stage, by point of their curves.
   std::map<std::tuple<size_t, size_t, size_t>, int64_t> packed;
+  /// Of programs: by list and plan; of all stages, by their points.
+  std::map<std::pair<size_t, int64_t>, int64_t> taken;
+  std::map<std::vector<int64_t>, std::vector<int64_t>> measured;
 };
 
 /// The pipeline that `chunks` make of a step; nothing, after a message, where
@@ -93,6 +165,15 @@ private:
 mlir::FailureOr<Pipeline> getPipeline(mlir::func::FuncOp step,
                                       const TracedGraph &traced,
                                       remat::ChunksAttr chunks);
+
+/// Finds the plans of each chunk for all budgets.
+void solveChunks(Pipeline &pipeline);
+
+/// Applies points of the stages to a copy of `module`, for its programs; null
+/// where nobody measures them. What it is given outlives it.
+MeasurePoints getMeasure(mlir::ModuleOp module, const TracedGraph &traced,
+                         const Pipeline &pipeline,
+                         const BudgetSettings &settings);
 
 /// What each stage has beside the step: the parameters of its layers with all
 /// that goes by their names, and the inputs that its layers read. Embedding and

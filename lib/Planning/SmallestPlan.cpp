@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "BudgetPlans.h"
-#include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -16,16 +15,11 @@ using namespace reprise::planning;
 FailureOr<int64_t> planning::findSmallest(const Phases &phases, ModuleOp module,
                                           Budget::Kind kind,
                                           const CostTable &costs, bool isFree) {
-  if (kind == Budget::Kind::Activations)
-    module->setAttr(rt::kActivationsFirstAttr,
-                    UnitAttr::get(module.getContext()));
-  FailureOr<std::unique_ptr<WhatIf>> whatIf = WhatIf::create(module, phases);
-  if (failed(whatIf))
+  FailureOr<std::unique_ptr<SolvedStep>> solved =
+      SolvedStep::create(phases, module, kind, costs, isFree);
+  if (failed(solved) || (*solved)->curve.points.empty())
     return failure();
-  FailureOr<PlanCurve> curve = PlanCurve::find(**whatIf, kind, costs, isFree);
-  if (failed(curve) || curve->points.empty())
-    return failure();
-  BudgetSearch search(**whatIf, *curve, kind, isFree);
+  BudgetSearch &search = (*solved)->search;
   int64_t point = search.findSmallest();
   if (point < 0)
     return failure();

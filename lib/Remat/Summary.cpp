@@ -122,47 +122,38 @@ static std::string describeReaders(SmallVector<Operation *> readers,
   return text;
 }
 
-/// The tasks of each stage by the schedule that the module names: of backward
-/// those that free what a micro-batch keeps. Without a name, or for one that is
-/// simulated, as the simulation has them; empty if they wait forever.
-static solver::PipelineSchedule getTasks(func::FuncOp function,
-                                         const solver::PipelineShape &shape) {
-  auto name = function->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(
-      nn::kScheduleAttr);
+solver::PipelineShape remat::getPipelineShape(func::FuncOp step, int64_t stages,
+                                              int64_t virtualStages) {
+  solver::PipelineShape shape;
+  shape.stages = stages;
+  shape.virtualStages = virtualStages;
+  // Without a pipeline, micro-batches come one after another.
+  if (stages == 1)
+    return shape;
+  if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
+    shape.microBatches = count.getInt();
+  auto module = step->getParentOfType<ModuleOp>();
+  auto name = module->getAttrOfType<StringAttr>(nn::kScheduleAttr);
+  auto group = module->getAttrOfType<IntegerAttr>(nn::kMicroBatchGroupAttr);
   const solver::NamedSchedule *named =
       name ? solver::findSchedule(name.str()) : nullptr;
-  if (!named || named->isSimulated)
-    return solver::simulate(shape);
-  solver::PipelineSchedule schedule;
-  for (int64_t stage = 0; stage < shape.stages; ++stage) {
-    std::vector<solver::StageTask> tasks = named->list(shape, stage);
-    bool hasWeights = llvm::any_of(tasks, [](const solver::StageTask &task) {
-      return task.kind == solver::TaskKind::Weight;
-    });
-    auto last =
-        hasWeights ? solver::TaskKind::Weight : solver::TaskKind::Backward;
-    std::vector<solver::PipelineTask> &own = schedule.emplace_back();
-    for (const solver::StageTask &task : tasks)
-      if (task.kind == solver::TaskKind::Forward || task.kind == last)
-        own.push_back(
-            {task.kind == last, task.virtualStage, task.microBatch, 0, 0});
-  }
-  return schedule;
+  solver::PipelineShape scheduled = shape;
+  if (group)
+    scheduled.microBatchGroup = group.getInt();
+  if (!named || solver::check(*named, scheduled))
+    return shape;
+  scheduled.schedule = named->name;
+  return scheduled;
 }
 
 /// Says which stage and chunk each layer is of, and what the stages keep.
 static LogicalResult addStages(func::FuncOp function, const Chunks &chunks,
                                Summary &summary) {
-  solver::PipelineShape shape;
-  shape.stages = chunks.stages;
-  shape.virtualStages = chunks.getNumVirtualStages();
-  // Without a pipeline, micro-batches come one after another.
-  auto count = function->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr);
-  if (count && shape.stages > 1)
-    shape.microBatches = count.getInt();
+  solver::PipelineShape shape =
+      getPipelineShape(function, chunks.stages, chunks.getNumVirtualStages());
   if (std::optional<std::string> fault = solver::check(shape))
     return function.emitError("has no pipeline: ") << *fault;
-  solver::PipelineSchedule schedule = getTasks(function, shape);
+  solver::PipelineSchedule schedule = solver::simulate(shape);
   if (schedule.empty())
     return function.emitError("needs a multiple of its ")
            << shape.stages << " pipeline stages as micro-batches, for "

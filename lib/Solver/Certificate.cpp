@@ -251,6 +251,10 @@ void reprise::solver::writeCertificate(std::ostream &out,
   writer.field("stages", certificate.shape.stages);
   writer.field("virtual_stages", certificate.shape.virtualStages);
   writer.field("micro_batches", certificate.shape.microBatches);
+  if (!certificate.shape.schedule.empty())
+    writer.field("schedule", certificate.shape.schedule);
+  if (certificate.shape.microBatchGroup)
+    writer.field("micro_batch_group", certificate.shape.microBatchGroup);
   writer.field("span_seconds", certificate.spanSeconds);
   writer.field("lower_bound_seconds", certificate.lowerBoundSeconds);
   writer.lines("chunks", certificate.chunks, "",

@@ -155,6 +155,13 @@ ChunkTimes reprise::solver::getTimes(const Certificate &certificate) {
   return times;
 }
 
+ChunkTimes reprise::solver::getTimes(const PipelineCertificate::Chunk &chunk) {
+  ChunkTimes times = getTimes(chunk.certificate);
+  times.backward -= chunk.weightSeconds;
+  times.weight = chunk.weightSeconds;
+  return times;
+}
+
 namespace {
 /// The bound of a chunk's replays with a share of b bytes: max(most - slope b,
 /// 0) seconds of a micro-batch.
@@ -340,7 +347,7 @@ void reprise::solver::sharePrice(PipelineCertificate &certificate,
 
 namespace {
 /// What was found for one budget and proves something for others: lines, and a
-/// mean of paths with so many backward tasks of each chunk.
+/// mean of paths with so many backward passes of each chunk.
 struct SpanProof {
   std::vector<Line> lines;
   std::vector<double> weights;
@@ -393,16 +400,17 @@ static SpanProof prove(PipelineCertificate &problem,
   std::vector<ChunkTimes> times;
   for (const PipelineCertificate::Chunk &chunk : problem.chunks) {
     proof.lines.push_back(getLine(chunk.certificate));
-    times.push_back(getTimes(chunk.certificate));
+    times.push_back(getTimes(chunk));
     times.back().backward -= chunk.certificate.replaySeconds /
                              double(chunk.certificate.microBatches);
   }
   for (const PipelineCertificate::Path &path : problem.paths) {
     PathCounts counts = countTasks(shape, schedule, path.tasks);
     for (size_t c = 0; c < times.size(); ++c) {
-      proof.weights[c] += path.weight * counts.backward[c];
+      proof.weights[c] += path.weight * counts.whole[c];
       proof.bare += path.weight * (counts.forward[c] * times[c].forward +
-                                   counts.backward[c] * times[c].backward);
+                                   counts.backward[c] * times[c].backward +
+                                   counts.weight[c] * times[c].weight);
     }
   }
   return proof;

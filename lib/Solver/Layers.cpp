@@ -142,6 +142,7 @@ private:
   bool isInside(int64_t op) const {
     return chain.blockOfOp[op] >= first && chain.blockOfOp[op] < end;
   }
+  bool isOfOtherSum(int64_t value) const;
   bool setRule(int64_t value, StepOp &gap, StepOp &after);
   void addEnds();
 
@@ -183,6 +184,24 @@ void Extractor::addOp(int64_t op) {
   for (int64_t &value : copy.writes)
     value = add(value);
   excerpt.graph.ops.push_back(std::move(copy));
+}
+
+/// Whether `value` is a gradient that crosses a border of the stage and is not
+/// that of what crosses it forward, between neighbours. The table that
+/// embedding and head share has a sum on either stage, so no term of it is
+/// passed on.
+bool Extractor::isOfOtherSum(int64_t value) const {
+  int64_t op = chain.writer[value];
+  if (!isStage || op < 0 || chain.graph.ops[op].phase != StepPhase::Backward)
+    return false;
+  if (!isInside(op))
+    return chain.blockOf[value] > end;
+  return chain.blockOf[value] > first &&
+         std::any_of(chain.readers[value].begin(), chain.readers[value].end(),
+                     [&](int64_t reader) {
+                       return chain.blockOfOp[reader] >= 0 &&
+                              chain.blockOfOp[reader] < first;
+                     });
 }
 
 /// Settles what becomes of `value`, which an op of the excerpt writes.
@@ -264,7 +283,9 @@ std::optional<Excerpt> Extractor::run() {
     int64_t value = excerpt.values[v], op = chain.writer[value];
     if (op < 0)
       continue;
-    if (isInside(op)) {
+    if (isOfOtherSum(value)) {
+      excerpt.graph.values[v].outlives = true;
+    } else if (isInside(op)) {
       if (!setRule(value, gap, after))
         return std::nullopt;
     } else if (chain.graph.ops[op].phase != StepPhase::Forward) {

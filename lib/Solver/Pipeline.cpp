@@ -40,11 +40,20 @@ std::optional<std::string> reprise::solver::check(const PipelineShape &shape) {
 static std::vector<PipelineTask> listTasks(const PipelineShape &shape,
                                            int64_t stage) {
   std::vector<PipelineTask> tasks;
-  ListTasks list = shape.virtualStages > 1 ? listInterleaved : list1F1B;
+  const NamedSchedule *named = findSchedule(shape.schedule);
+  ListTasks list = named                     ? named->list
+                   : shape.virtualStages > 1 ? listInterleaved
+                                             : list1F1B;
   for (const StageTask &task : list(shape, stage))
     tasks.push_back({task.kind == TaskKind::Backward, task.virtualStage,
-                     task.microBatch, 0, 0});
+                     task.microBatch, 0, 0, task.kind == TaskKind::Weight});
   return tasks;
+}
+
+/// Whether weights have tasks of their own.
+static bool splitsWeights(const std::vector<PipelineTask> &stage) {
+  return std::any_of(stage.begin(), stage.end(),
+                     [](const PipelineTask &task) { return task.isWeight; });
 }
 
 /// Runs the lists of all stages: `getTime` says how long a task of a chunk of
@@ -76,12 +85,15 @@ static bool runTasks(const PipelineShape &shape,
       for (; next[stage] < schedule[stage].size(); ++next[stage]) {
         const PipelineTask &task = schedule[stage][next[stage]];
         int64_t chunk = task.virtualStage * shape.stages + stage;
-        Time input = inputOf(task.isBackward, chunk, task.microBatch);
+        Time input = task.isWeight
+                         ? endOf(true, chunk, task.microBatch)
+                         : inputOf(task.isBackward, chunk, task.microBatch);
         if (input == never)
           break;
         Time begin = std::max(free[stage], input);
-        free[stage] = begin + getTime(task.isBackward, chunk);
-        endOf(task.isBackward, chunk, task.microBatch) = free[stage];
+        free[stage] = begin + getTime(task, chunk);
+        if (!task.isWeight)
+          endOf(task.isBackward, chunk, task.microBatch) = free[stage];
         record(stage, next[stage], begin, free[stage]);
         goesOn = true;
       }
@@ -99,10 +111,13 @@ PipelineSchedule reprise::solver::simulate(const PipelineShape &shape,
   for (int64_t stage = 0; stage < shape.stages; ++stage)
     lists.push_back(listTasks(shape, stage));
   schedule = lists;
+  int64_t weightTime = splitsWeights(lists.front()) ? backwardTime / 2 : 0;
   bool isDone = runTasks<int64_t>(
       shape, lists,
-      [&](bool isBackward, int64_t) {
-        return isBackward ? backwardTime : forwardTime;
+      [&](const PipelineTask &task, int64_t) {
+        return task.isWeight     ? weightTime
+               : task.isBackward ? backwardTime - weightTime
+                                 : forwardTime;
       },
       [&](int64_t stage, size_t task, int64_t begin, int64_t end) {
         schedule[stage][task].begin = begin;
@@ -111,14 +126,20 @@ PipelineSchedule reprise::solver::simulate(const PipelineShape &shape,
   return isDone ? schedule : PipelineSchedule();
 }
 
+static double getTime(const PipelineTask &task, const ChunkTimes &times) {
+  return task.isWeight     ? times.weight
+         : task.isBackward ? times.backward
+                           : times.forward;
+}
+
 double reprise::solver::getSpan(const PipelineShape &shape,
                                 const PipelineSchedule &schedule,
                                 const std::vector<ChunkTimes> &times) {
   double span = 0;
   runTasks<double>(
       shape, schedule,
-      [&](bool isBackward, int64_t chunk) {
-        return isBackward ? times[chunk].backward : times[chunk].forward;
+      [&](const PipelineTask &task, int64_t chunk) {
+        return getTime(task, times[chunk]);
       },
       [&](int64_t, size_t, double, double end) { span = std::max(span, end); });
   return span;
@@ -142,16 +163,18 @@ reprise::solver::findLongestPath(const PipelineShape &shape,
     ends.emplace_back(schedule[stage].size());
     for (size_t t = 0; t < schedule[stage].size(); ++t) {
       const PipelineTask &task = schedule[stage][t];
-      placeOf(task.isBackward, task.virtualStage * shape.stages + stage,
-              task.microBatch) = t;
+      // Nothing waits for a task of weights but what its stage does next.
+      if (!task.isWeight)
+        placeOf(task.isBackward, task.virtualStage * shape.stages + stage,
+                task.microBatch) = t;
     }
   }
   int64_t stage = 0, place = 0;
   double span = -1;
   runTasks<double>(
       shape, schedule,
-      [&](bool isBackward, int64_t chunk) {
-        return isBackward ? times[chunk].backward : times[chunk].forward;
+      [&](const PipelineTask &task, int64_t chunk) {
+        return getTime(task, times[chunk]);
       },
       [&](int64_t on, size_t task, double begin, double end) {
         begins[on][task] = begin;
@@ -188,35 +211,62 @@ PathCounts reprise::solver::countTasks(const PipelineShape &shape,
                                        const TaskPath &path) {
   int64_t numChunks = shape.stages * shape.virtualStages;
   PathCounts counts = {std::vector<double>(numChunks),
-                       std::vector<double>(numChunks)};
+                       std::vector<double>(numChunks),
+                       std::vector<double>(numChunks),
+                       {}};
   for (const PathPart &part : path)
     for (int64_t t = part.first; t <= part.last; ++t) {
       const PipelineTask &task = schedule[part.stage][t];
-      std::vector<double> &count =
-          task.isBackward ? counts.backward : counts.forward;
+      std::vector<double> &count = task.isWeight     ? counts.weight
+                                   : task.isBackward ? counts.backward
+                                                     : counts.forward;
       count[task.virtualStage * shape.stages + part.stage] += 1;
     }
+  counts.whole = counts.backward;
+  if (splitsWeights(schedule.front()))
+    for (int64_t c = 0; c < numChunks; ++c)
+      counts.whole[c] = std::min(counts.backward[c], counts.weight[c]);
   return counts;
+}
+
+/// What `task` adds to what is held: a micro-batch, until a task of weights or,
+/// if there is none, its backward task ends.
+static int64_t getChange(const PipelineTask &task, bool isToWeight) {
+  bool isForward = !task.isBackward && !task.isWeight;
+  bool isEnd = isToWeight ? task.isWeight : task.isBackward;
+  return isForward ? 1 : isEnd ? -1 : 0;
+}
+
+static std::vector<int64_t> getMost(const std::vector<PipelineTask> &stage,
+                                    int64_t virtualStages, bool isToWeight) {
+  std::vector<int64_t> now(virtualStages), most(virtualStages);
+  for (const PipelineTask &task : stage) {
+    int64_t &held = now[task.virtualStage];
+    held += getChange(task, isToWeight);
+    most[task.virtualStage] = std::max(most[task.virtualStage], held);
+  }
+  return most;
 }
 
 std::vector<int64_t>
 reprise::solver::getMostInFlight(const std::vector<PipelineTask> &stage,
                                  int64_t virtualStages) {
-  std::vector<int64_t> now(virtualStages), most(virtualStages);
-  for (const PipelineTask &task : stage) {
-    int64_t &held = now[task.virtualStage];
-    held += task.isBackward ? -1 : 1;
-    most[task.virtualStage] = std::max(most[task.virtualStage], held);
-  }
-  return most;
+  return getMost(stage, virtualStages, splitsWeights(stage));
+}
+
+std::vector<int64_t>
+reprise::solver::getMostWhole(const std::vector<PipelineTask> &stage,
+                              int64_t virtualStages) {
+  return getMost(stage, virtualStages, /*isToWeight=*/false);
 }
 
 InFlight reprise::solver::getPeak(const std::vector<PipelineTask> &stage,
                                   const std::vector<int64_t> &bytes) {
   InFlight now = {std::vector<int64_t>(bytes.size(), 0), 0}, peak = now;
   int64_t held = 0, mostHeld = 0;
+  bool isToWeight = splitsWeights(stage);
   for (const PipelineTask &task : stage) {
-    int64_t change = task.isBackward ? -1 : 1;
+    int64_t change = getChange(task, isToWeight);
     now.microBatches[task.virtualStage] += change;
     now.bytes += change * bytes[task.virtualStage];
     held += change;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 
 using namespace reprise::solver;
 
@@ -27,7 +28,15 @@ private:
   /// Peak, bytes above what is near the smallest peak, seconds.
   using Score = std::tuple<int64_t, int64_t, double>;
 
+  /// What is known of a plan.
+  struct Tried {
+    Score score;
+    int64_t launches = 0;
+    bool isPossible = false;
+  };
+
   std::optional<Score> getScore(const KeptValues &kept);
+  Tried look(const KeptValues &kept);
   /// Decides `values` otherwise than they are; takes that back if it is no
   /// better.
   bool tryFlips(const std::vector<int64_t> &values);
@@ -40,6 +49,9 @@ private:
   Score score = {};         ///< of `own`
   int64_t smallest;         ///< peak of all so far
   int64_t work = 2'000'000; ///< launches left to run: about 50 ms
+  /// A small step has few plans, which come up again and again. Of those bytes
+  /// that are near the present `smallest`.
+  std::unordered_map<KeptValues, Tried> tried;
   std::vector<int64_t> choices;
   /// Choices of one name in all layers.
   std::vector<std::vector<int64_t>> groups;
@@ -67,16 +79,26 @@ Shrinker::Shrinker(const StepGraph &graph, const KeptValues &start)
   smallest = simulator.run(start).peak;
 }
 
-std::optional<Shrinker::Score> Shrinker::getScore(const KeptValues &kept) {
+Shrinker::Tried Shrinker::look(const KeptValues &kept) {
   const StepRun &run = simulator.run(kept);
-  work -= int64_t(run.schedule.size());
-  if (!run.isPossible)
-    return std::nullopt;
   // A peak that several positions have falls when all of them do.
   int64_t near = smallest - smallest / 16, above = 0;
   for (int64_t live : run.live)
     above += std::max<int64_t>(live - near, 0);
-  return Score{run.peak, above, run.replaySeconds};
+  return {Score{run.peak, above, run.replaySeconds},
+          int64_t(run.schedule.size()), run.isPossible};
+}
+
+/// A plan that is known counts as work like any other, so that what is found
+/// depends on nothing that is remembered.
+std::optional<Shrinker::Score> Shrinker::getScore(const KeptValues &kept) {
+  auto [known, isNew] = tried.try_emplace(kept);
+  if (isNew)
+    known->second = look(kept);
+  work -= known->second.launches;
+  if (!known->second.isPossible)
+    return std::nullopt;
+  return known->second.score;
 }
 
 /// Keeps what is smaller than all so far, or as small and faster.
@@ -88,7 +110,10 @@ void Shrinker::note() {
   else if (peak == smallest && !found.empty() &&
            seconds < found.back().point.seconds)
     found.back() = std::move(plan);
-  smallest = std::min(smallest, peak);
+  if (peak >= smallest)
+    return;
+  smallest = peak;
+  tried.clear();
 }
 
 bool Shrinker::tryFlips(const std::vector<int64_t> &values) {

@@ -15,7 +15,7 @@
 //   c, s      a chunk, a stage
 //   M         micro-batches
 //   T[q]      seconds of the path without the replays R
-//   B[q][c]   backward tasks of c on the path
+//   B[q][c]   backward passes of c on the path (PathCounts::whole)
 //   R[s]      the least replays of a micro-batch on s (StageReplays::shared)
 //   w[q]      the weight of a path in the mean
 //   r[s]      parts of the micro-batches whose R[s] the bound counts
@@ -185,10 +185,19 @@ private:
   /// longer than `length`.
   bool addPath(const std::vector<double> &replays, double length);
   std::vector<PipelineCertificate::Path> getBest() const;
+  /// What a path takes on a chunk beside shared replays.
+  double getBareSeconds(const PathCounts &counts, size_t chunk) const {
+    const ChunkTimes &own = times[chunk];
+    return counts.forward[chunk] * own.forward +
+           counts.backward[chunk] * own.backward +
+           counts.weight[chunk] * own.weight +
+           counts.whole[chunk] * forced[chunk];
+  }
 
   const PipelineShape &shape;
   PipelineSchedule schedule;
-  std::vector<ChunkTimes> times; ///< with replays that rules force
+  std::vector<ChunkTimes> times; ///< without replays
+  std::vector<double> forced;    ///< replays, by chunk, with any plan
   std::vector<double> shared;    ///< R, by stage
   std::vector<bool> isPriced;    ///< chunks
   Simplex program;
@@ -209,10 +218,10 @@ static std::vector<double> getLimits(size_t numChunks) {
 
 PathSearch::PathSearch(const PipelineCertificate &certificate)
     : shape(certificate.shape), schedule(simulate(shape)),
-      isPriced(certificate.chunks.size()),
+      forced(certificate.chunks.size()), isPriced(certificate.chunks.size()),
       program(getLimits(certificate.chunks.size())) {
   for (const PipelineCertificate::Chunk &chunk : certificate.chunks) {
-    times.push_back(getTimes(chunk.certificate));
+    times.push_back(getTimes(chunk));
     times.back().backward -= chunk.certificate.replaySeconds /
                              double(chunk.certificate.microBatches);
   }
@@ -223,7 +232,7 @@ PathSearch::PathSearch(const PipelineCertificate &certificate)
                               replays.shared * double(shape.microBatches)};
     for (int64_t v = 0; v < shape.virtualStages; ++v) {
       int64_t chunk = v * shape.stages + stage;
-      times[chunk].backward += replays.forced[v];
+      forced[chunk] = replays.forced[v];
       isPriced[chunk] = replays.isPriced[v];
       column.entries[chunk] = replays.isPriced[v];
     }
@@ -234,17 +243,16 @@ PathSearch::PathSearch(const PipelineCertificate &certificate)
 bool PathSearch::addPath(const std::vector<double> &replays, double length) {
   std::vector<ChunkTimes> all = times;
   for (size_t c = 0; c < all.size(); ++c)
-    all[c].backward += replays[c];
+    all[c].backward += forced[c] + replays[c];
   TaskPath path = findLongestPath(shape, schedule, all);
   PathCounts counts = countTasks(shape, schedule, path);
   Simplex::Column column = {std::vector<double>(times.size() + 1), 0};
   double own = 0;
   for (size_t c = 0; c < times.size(); ++c) {
-    column.gain += counts.forward[c] * times[c].forward +
-                   counts.backward[c] * times[c].backward;
-    own += counts.backward[c] * replays[c];
+    column.gain += getBareSeconds(counts, c);
+    own += counts.whole[c] * replays[c];
     if (isPriced[c])
-      column.entries[c] = -counts.backward[c] / double(shape.microBatches);
+      column.entries[c] = -counts.whole[c] / double(shape.microBatches);
   }
   column.entries.back() = 1;
   if (column.gain + own <= length)
@@ -261,9 +269,8 @@ PathSearch::prove(const std::vector<PipelineCertificate::Path> &found) const {
   for (const PipelineCertificate::Path &path : found) {
     PathCounts counts = countTasks(shape, schedule, path.tasks);
     for (size_t c = 0; c < times.size(); ++c) {
-      bound += path.weight * (counts.forward[c] * times[c].forward +
-                              counts.backward[c] * times[c].backward);
-      weights[c] += path.weight * counts.backward[c];
+      bound += path.weight * getBareSeconds(counts, c);
+      weights[c] += path.weight * counts.whole[c];
     }
   }
   for (int64_t stage = 0; stage < shape.stages; ++stage) {
@@ -320,7 +327,7 @@ std::vector<PipelineCertificate::Path> PathSearch::run() {
 double reprise::solver::getSpan(const PipelineCertificate &certificate) {
   std::vector<ChunkTimes> times;
   for (const PipelineCertificate::Chunk &chunk : certificate.chunks)
-    times.push_back(getTimes(chunk.certificate));
+    times.push_back(getTimes(chunk));
   return getSpan(certificate.shape, simulate(certificate.shape), times);
 }
 

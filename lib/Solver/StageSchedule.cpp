@@ -24,9 +24,9 @@ static constexpr int64_t kNormBytes = 8;
 const std::vector<NamedSchedule> &reprise::solver::getSchedules() {
   static const std::vector<NamedSchedule> schedules = {
       {"gpipe", listGPipe, false, false},
-      {"1f1b", list1F1B, false, true},
-      {"interleaved", listInterleaved, true, true},
-      {"zb-h1", listZBH1, false, false}};
+      {"1f1b", list1F1B, false, false},
+      {"interleaved", listInterleaved, true, false},
+      {"zb-h1", listZBH1, false, true}};
   return schedules;
 }
 

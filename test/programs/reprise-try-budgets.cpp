@@ -25,6 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Draw.h"
 #include "lib/Planning/BudgetPlans.h"
 #include "mlir/Pass/PassManager.h"
 #include "python-free-frontend/Frontend.h"
@@ -35,13 +36,13 @@
 #include "tools/reprise-memplan/verify/Verify.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
-#include <random>
 #include <set>
 #include <sstream>
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::planning;
+using reprise::test::Draw;
 
 namespace {
 /// A model, and what is asked of it.
@@ -64,24 +65,6 @@ struct Tally {
   int64_t smaller = 0;  ///< plans at random that the smallest found is not
 };
 
-/// Draws numbers from a seed, the same on every machine.
-class Draw {
-public:
-  explicit Draw(uint64_t seed) : engine(seed * 2 + 1) {}
-
-  int64_t number(int64_t first, int64_t last) {
-    return first + int64_t(engine() % uint64_t(last - first + 1));
-  }
-  bool oneIn(int64_t count) { return number(1, count) == 1; }
-  template <typename T>
-  T pick(std::initializer_list<T> values) {
-    return values.begin()[number(0, values.size() - 1)];
-  }
-
-private:
-  std::mt19937_64 engine;
-};
-
 /// Tries one case.
 class Trier {
 public:
@@ -97,6 +80,9 @@ private:
   bool tryPlans();
   bool tryProgram(bool hasOptions);
   bool tryOption(const BudgetChoice &option);
+  CostTable getCosts() const {
+    return model.isCuda ? *CostTable::get("h200") : CostTable::getCPU();
+  }
   /// Says what is wrong, unless `holds`.
   bool need(bool holds, const Twine &what);
   /// Seconds of a step with its replays.
@@ -109,9 +95,9 @@ private:
   Draw &draw;
   Tally &tally;
   OwningOpRef<ModuleOp> module;
-  std::unique_ptr<WhatIf> whatIf;
-  std::optional<PlanCurve> curve;
-  std::optional<BudgetSearch> search;
+  std::unique_ptr<SolvedStep> solved;
+  const PlanCurve *curve = nullptr;
+  BudgetSearch *search = nullptr;
   int64_t smallest = 0; ///< bytes of the smallest program
 };
 } // namespace
@@ -238,21 +224,13 @@ bool Trier::build() {
   buildDeciders(manager, model.under);
   if (!module || failed(manager.run(*module)))
     return false;
-  if (model.kind == Budget::Kind::Activations)
-    (*module)->setAttr(rt::kActivationsFirstAttr, UnitAttr::get(&context));
-  FailureOr<std::unique_ptr<WhatIf>> created =
-      WhatIf::create(*module, getPhases());
+  FailureOr<std::unique_ptr<SolvedStep>> created = SolvedStep::create(
+      getPhases(), *module, model.kind, getCosts(), model.isFree);
   if (failed(created))
     return false;
-  whatIf = std::move(*created);
-  CostTable costs =
-      model.isCuda ? *CostTable::get("h200") : CostTable::getCPU();
-  FailureOr<PlanCurve> found =
-      PlanCurve::find(*whatIf, model.kind, costs, model.isFree);
-  if (failed(found))
-    return false;
-  curve = std::move(*found);
-  search.emplace(*whatIf, *curve, model.kind, model.isFree);
+  solved = std::move(*created);
+  curve = &solved->curve;
+  search = &solved->search;
   return true;
 }
 
@@ -332,9 +310,10 @@ bool Trier::tryPlans() {
       const solver::StepRun &run = simulator.run(kept);
       if (!run.isPossible)
         continue;
-      int64_t base = model.kind == Budget::Kind::Memory
-                         ? getBaseBytes(whatIf->getStep(), *option.traced, run)
-                         : 0;
+      int64_t base =
+          model.kind == Budget::Kind::Memory
+              ? getBaseBytes(solved->whatIf->getStep(), *option.traced, run)
+              : 0;
       // The smallest found is not proven to be the smallest. Bytes alive are
       // compared with bytes alive: the plan at random is not packed.
       tally.smaller += base + run.peak < alive;
@@ -377,11 +356,10 @@ bool Trier::tryProgram(bool hasOptions) {
   BudgetSettings settings;
   settings.isFree = model.isFree;
   settings.under = model.under.describeConstraint();
-  CostTable costs =
-      model.isCuda ? *CostTable::get("h200") : CostTable::getCPU();
+  settings.hasBaselines = hasOptions && model.under.granularity.empty();
   OwningOpRef<ModuleOp> program = module->clone();
-  FailureOr<BudgetReport> report =
-      solveBudget(getPhases(), *program, {model.kind, bytes}, costs, settings);
+  FailureOr<BudgetReport> report = planning::meetBudget(
+      *solved, *program, {model.kind, bytes}, getCosts(), settings);
   if (!need(succeeded(report), "a budget of " + Twine(bytes) + " is refused"))
     return false;
   std::ostringstream text;
@@ -408,11 +386,9 @@ bool Trier::tryProgram(bool hasOptions) {
             "the program takes " + Twine(took) + " bytes, but " +
                 Twine(report->plannedBytes) + " were said"))
     return false;
-  bool isFree = model.under.granularity.empty();
-  return !hasOptions || !isFree ||
-         llvm::all_of(report->baselines, [&](const BudgetChoice &option) {
-           return tryOption(option);
-         });
+  return llvm::all_of(report->baselines, [&](const BudgetChoice &option) {
+    return tryOption(option);
+  });
 }
 
 bool Trier::run() {

@@ -86,6 +86,7 @@ bool Adviser::fitsStages(const Description &description, int64_t stages) const {
   planning::BudgetSettings settings;
   settings.isFree = recompute.isFree;
   settings.keepsIdleSegment = recompute.keepsIdleSegment;
+  settings.hasBaselines = false;
   return module && succeeded(planning::solveStages(getPhases(), *module, budget,
                                                    costs, settings));
 }

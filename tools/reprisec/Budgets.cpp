@@ -198,20 +198,6 @@ static report::PipelineNeed asReport(const planning::PipelineReport &found) {
   return need;
 }
 
-/// What is counted for the chunks of a stage by themselves may come to more
-/// than the budget that its program meets, and then that has no proof.
-static LogicalResult checkCertified(const planning::PipelineReport &found,
-                                    const Options &options) {
-  int64_t needed = found.certificate.budgetBytes;
-  if (options.certificate.empty() || needed <= found.budget.bytes)
-    return success();
-  return failure(
-      fail("option --certificate: needs a budget of " + llvm::Twine(needed) +
-           " bytes, which the proof counts for chunks by themselves; the "
-           "program fits the " +
-           llvm::Twine(found.budget.bytes) + " bytes that were asked for"));
-}
-
 static FailureOr<Met>
 meetOnStages(ModuleOp module, const std::optional<planning::Budget> &budget,
              const CostTable &costs, const Options &options,
@@ -223,8 +209,7 @@ meetOnStages(ModuleOp module, const std::optional<planning::Budget> &budget,
     return failure();
   if (budget && !options.quiet)
     found->print(llvm::errs());
-  if ((budget && failed(checkCertified(*found, options))) ||
-      failed(writeFiles(*found, bool(budget), options)))
+  if (failed(writeFiles(*found, bool(budget), options)))
     return failure();
   Met met;
   if (budget)
@@ -274,7 +259,8 @@ static std::string describeConstraint(ModuleOp module,
 FailureOr<Met> driver::meetBudget(ModuleOp module,
                                   const std::optional<planning::Budget> &budget,
                                   const Options &options,
-                                  const RecomputeOptions &given, bool isCuda) {
+                                  const RecomputeOptions &given, bool isCuda,
+                                  const planning::MeasureStages &measure) {
   RecomputeOptions recompute = takeConstraint(options, given);
   FailureOr<CostTable> costs = readCosts(options, isCuda);
   if (failed(costs))
@@ -304,6 +290,7 @@ FailureOr<Met> driver::meetBudget(ModuleOp module,
   settings.hasRegret = budget && isReported;
   settings.hasBounds = !options.pareto.empty();
   settings.under = describeConstraint(module, recompute);
+  settings.measureStages = measure;
   if (recompute.stages > 1)
     return meetOnStages(module, budget, *costs, options, settings);
   FailureOr<planning::BudgetReport> found = planning::solveBudget(

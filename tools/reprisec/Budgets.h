@@ -48,7 +48,8 @@ RecomputeOptions takeConstraint(const Options &options,
 mlir::FailureOr<Met> meetBudget(mlir::ModuleOp module,
                                 const std::optional<planning::Budget> &budget,
                                 const Options &options,
-                                const RecomputeOptions &recompute, bool isCuda);
+                                const RecomputeOptions &recompute, bool isCuda,
+                                const planning::MeasureStages &measure);
 
 /// What the stages of the pipeline need if `module`, of the phase joint, is
 /// decided as `recompute` says; where that cannot be told, why.

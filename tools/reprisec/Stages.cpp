@@ -13,13 +13,11 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
-#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Pipelines/StagePrograms.h"
 #include "reprise/Remat/PlanFile.h"
-#include "reprise/Remat/Summary.h"
 #include "reprise/Solver/StageSchedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/WithColor.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -33,6 +31,17 @@ LogicalResult driver::runPhases(ModuleOp module, Phase from, Phase to,
   own.isPipeline = isPipeline(module);
   buildPipeline(manager, from, to, recompute, inference, own);
   return manager.run(module);
+}
+
+void driver::setSchedule(ModuleOp module, const frontend::Parallel &parallel) {
+  Builder builder(module.getContext());
+  StringRef schedule = parallel.schedule;
+  if (schedule.empty())
+    schedule = parallel.virtualStages > 1 ? "interleaved" : "1f1b";
+  module->setAttr(nn::kScheduleAttr, builder.getStringAttr(schedule));
+  if (parallel.microBatchGroup)
+    module->setAttr(nn::kMicroBatchGroupAttr,
+                    builder.getI64IntegerAttr(*parallel.microBatchGroup));
 }
 
 /// Lets the program of a description with stages be that of a pipeline: the
@@ -56,13 +65,7 @@ LogicalResult driver::makePipeline(ModuleOp module,
   module->setAttr(nn::kMeshAttr, mesh);
   module->setAttr(nn::kChunkLayersAttr,
                   builder.getDenseI64ArrayAttr(parallel.chunks));
-  StringRef schedule = parallel.schedule;
-  if (schedule.empty())
-    schedule = parallel.virtualStages > 1 ? "interleaved" : "1f1b";
-  module->setAttr(nn::kScheduleAttr, builder.getStringAttr(schedule));
-  if (parallel.microBatchGroup)
-    module->setAttr(nn::kMicroBatchGroupAttr,
-                    builder.getI64IntegerAttr(*parallel.microBatchGroup));
+  setSchedule(module, parallel);
   return success();
 }
 
@@ -147,13 +150,6 @@ driver::checkStages(const Options &options,
     return failure(fail("option --target: needs cpu or cuda alone for the "
                         "budget of a pipeline, whose plan is made for the "
                         "memory of one of them"));
-  const solver::NamedSchedule *schedule =
-      text ? solver::findSchedule(text->parallel.schedule) : nullptr;
-  if (hasBudget && schedule && !schedule->isSimulated)
-    return failure(fail("a budget needs pipeline_schedule to be 1f1b or "
-                        "interleaved, whose micro-batches in flight it counts, "
-                        "but got " +
-                        llvm::StringRef(schedule->name)));
   bool isPlanned =
       hasBudget || !options.getReport().empty() || asksForPlan(options);
   if (isPlanned && !text)
@@ -163,55 +159,32 @@ driver::checkStages(const Options &options,
 }
 
 LogicalResult
-driver::checkCounted(const Options &options,
-                     const std::optional<frontend::Description> &text) {
+driver::checkProven(const Options &options,
+                    const std::optional<frontend::Description> &text) {
   const solver::NamedSchedule *schedule =
       text && text->parallel.stages > 1
           ? solver::findSchedule(text->parallel.schedule)
           : nullptr;
-  if (!schedule || schedule->isSimulated || !options.describesStages())
+  if (options.certificate.empty() || !schedule || !schedule->splitsWeights)
     return success();
-  return failure(fail("option --" + options.getReport() +
-                      ": needs pipeline_schedule to be 1f1b or interleaved, "
-                      "whose micro-batches "
-                      "in flight it counts, but got " +
-                      llvm::Twine(schedule->name) +
-                      "; --emit=rt shows what each stage needs under it"));
+  return failure(fail("option --certificate: needs a pipeline_schedule whose "
+                      "backward tasks make the gradients of weights, for what "
+                      "waits for these has no proof, but got " +
+                      llvm::Twine(schedule->name)));
 }
 
-StageNeed driver::getNeed(ModuleOp module, planning::Budget::Kind kind) {
-  bool isOfAll = kind == planning::Budget::Kind::Memory;
-  StageNeed need;
-  int64_t next = 0;
-  for (auto stage : module.getOps<ModuleOp>()) {
-    auto plan = stage->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
-    rt::ArenaAttr arena =
-        plan ? plan.getArena(rt::Space::Device) : rt::ArenaAttr();
-    int64_t number = next++;
-    if (!arena)
-      continue;
-    int64_t bytes = arena.getBytes() - (isOfAll ? 0 : arena.getBegin());
-    if (bytes > need.bytes)
-      need = {number, bytes};
-  }
-  return need;
-}
-
-int driver::refuseBudget(const planning::Budget &budget,
-                         const StageNeed &need) {
-  std::string fitting = planning::getFitting(budget.kind, need.bytes);
-  auto describe = [](int64_t bytes) {
-    return remat::formatBytes(bytes) + " (" + std::to_string(bytes) + " bytes)";
-  };
-  fail("needs " + describe(need.bytes) + " on stage " +
-       llvm::Twine(need.stage) +
-       " with the smallest plans found, its whole list of "
-       "micro-batches counted, but the budget is " +
-       describe(budget.bytes) + "; " + fitting + " fits");
-  if (!budget.command.empty())
-    llvm::WithColor::note()
-        << "this fits: " << budget.command << " " << fitting << "\n";
-  return 1;
+/// The programs are those that plans were chosen by: one that misses the budget
+/// is a fault of the compiler.
+static LogicalResult checkFits(ModuleOp module,
+                               const planning::Budget &budget) {
+  for (auto [stage, bytes] :
+       llvm::enumerate(getStageBytes(module, budget.kind)))
+    if (bytes > budget.bytes)
+      return failure(fail("the program of stage " + llvm::Twine(stage) +
+                          " takes " + llvm::Twine(bytes) +
+                          " bytes, more than its plan was found for; ask for "
+                          "a smaller budget"));
+  return success();
 }
 
 /// Compiles for the stages of a pipeline.
@@ -231,9 +204,8 @@ int driver::compileStages(ModuleOp module, Phase from, Phase to,
   if (failed(
           runPhases(module, from, to, recompute, inference, targets.first())))
     return 1;
-  StageNeed need = budget ? getNeed(module, budget->kind) : StageNeed();
-  if (budget && need.bytes > budget->bytes)
-    return refuseBudget(*budget, need);
+  if (budget && failed(checkFits(module, *budget)))
+    return 1;
   if (!options.quiet)
     printMemory(module);
   if (isFile)
@@ -280,14 +252,4 @@ int driver::compileDecided(StringRef plan, ModuleOp stages, Phase to,
                          isFile, budget);
   };
   return withPlan(plan, recompute.isFree, compile);
-}
-
-LogicalResult driver::planStages(StringRef plan, ModuleOp stages,
-                                 const RecomputeOptions &recompute,
-                                 bool inference) {
-  auto run = [&](const RecomputeOptions &decided) {
-    return int(
-        failed(runPhases(stages, Phase::NN, Phase::RT, decided, inference)));
-  };
-  return failure(withPlan(plan, recompute.isFree, run) != 0);
 }

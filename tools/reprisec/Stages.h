@@ -24,6 +24,9 @@ mlir::LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
                               bool inference = true,
                               const TargetOptions &target = {});
 
+/// Names the schedule of a pipeline on the module.
+void setSchedule(mlir::ModuleOp module, const frontend::Parallel &parallel);
+
 /// Lets the program of a description with stages be that of a pipeline: the
 /// stages are an axis of the mesh, and the chunks have so many layers.
 mlir::LogicalResult makePipeline(mlir::ModuleOp module,
@@ -44,21 +47,10 @@ checkStages(const Options &options,
             const std::optional<frontend::Description> &text,
             const Targets &targets, const Goal &goal, bool hasBudget);
 
-/// Refuses reports on stages whose micro-batches in flight are not counted.
+/// Refuses a proof of stages whose schedule has none.
 mlir::LogicalResult
-checkCounted(const Options &options,
-             const std::optional<frontend::Description> &text);
-
-/// What the stage that needs most of a planned pipeline takes of what a budget
-/// counts.
-struct StageNeed {
-  int64_t stage = 0, bytes = 0;
-};
-StageNeed getNeed(mlir::ModuleOp module, planning::Budget::Kind kind);
-
-/// Says that `need` is needed with the smallest plans found, and the command
-/// that they fit.
-int refuseBudget(const planning::Budget &budget, const StageNeed &need);
+checkProven(const Options &options,
+            const std::optional<frontend::Description> &text);
 
 /// Appends the decisions of the step as a plan file.
 mlir::LogicalResult writePlan(mlir::ModuleOp module, std::string &text);
@@ -66,11 +58,6 @@ mlir::LogicalResult writePlan(mlir::ModuleOp module, std::string &text);
 /// Calls `use` with the options of a plan, as a file that lasts as long.
 int withPlan(llvm::StringRef text, bool isFree,
              llvm::function_ref<int(const RecomputeOptions &)> use);
-
-/// Plans the memory of the stages under a plan, the text of a file.
-mlir::LogicalResult planStages(llvm::StringRef plan, mlir::ModuleOp stages,
-                               const RecomputeOptions &recompute,
-                               bool inference);
 
 /// Compiles for the stages of a pipeline and writes what is asked for. What the
 /// program ends with. A stage that needs more than `budget` is an error.

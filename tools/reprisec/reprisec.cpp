@@ -25,6 +25,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Pipelines/Registration.h"
+#include "reprise/Pipelines/StagePrograms.h"
 #include "reprise/Remat/PlanFile.h"
 #include "reprise/Remat/Summary.h"
 #include "llvm/Support/InitLLVM.h"
@@ -331,7 +332,8 @@ static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
                              const std::optional<planning::Budget> &budget,
                              const Options &options,
                              const RecomputeOptions &recompute,
-                             StringRef planName, bool isCuda) {
+                             StringRef planName, bool isCuda,
+                             const planning::MeasureStages &measure) {
   Met met;
   RecomputeOptions rest = recompute; // What is still to be decided.
   bool inference = options.inference == "on";
@@ -340,7 +342,7 @@ static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
       return failure();
     begin = Phase::Joint;
     FailureOr<Met> result =
-        meetBudget(module, budget, options, recompute, isCuda);
+        meetBudget(module, budget, options, recompute, isCuda, measure);
     if (failed(result))
       return failure();
     met = std::move(*result);
@@ -374,89 +376,6 @@ static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
     recordPlan(module, named, planName);
   }
   return met;
-}
-
-/// What the stage that needs most takes under a plan for `tried`; nothing if
-/// there is no such plan.
-static std::optional<StageNeed>
-tryBudget(ModuleOp module, ModuleOp stages, Phase from,
-          const planning::Budget &tried, const Options &options,
-          const RecomputeOptions &recompute, bool isCuda) {
-  OwningOpRef<ModuleOp> decided = module.clone(), planned = stages.clone();
-  std::string text;
-  if (failed(decide(*decided, from, Phase::Remat, tried, options, recompute,
-                    "what-if", isCuda)) ||
-      failed(writePlan(*decided, text)) ||
-      failed(planStages(text, *planned, recompute, options.inference == "on")))
-    return std::nullopt;
-  return getNeed(*planned, tried.kind);
-}
-
-/// The budget for the solver with which the stages meet `budget`; nothing if
-/// none does that is tried. Takes off the budget what what-if compiles have
-/// needed above it, but no more than leaves a plan.
-static std::optional<planning::Budget>
-lowerBudget(const planning::Budget &budget,
-            llvm::function_ref<std::optional<int64_t>(const planning::Budget &)>
-                getExcess) {
-  constexpr int kMostWhatIfs = 10;
-  planning::Budget tried = budget;
-  // Too little for any plan, and what a plan is known for.
-  int64_t low = 0, high = budget.bytes;
-  for (int compiles = 0; compiles < kMostWhatIfs; ++compiles) {
-    std::optional<int64_t> excess = getExcess(tried);
-    if (excess == 0)
-      return tried;
-    if (!excess && compiles == 0)
-      return std::nullopt;
-    (excess ? high : low) = tried.bytes;
-    tried.bytes = high - excess.value_or(high);
-    if (tried.bytes <= low)
-      tried.bytes = (low + high) / 2;
-    if (tried.bytes == low)
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-/// The plan of a stage is that of its whole list, and may need a little more
-/// than the solver counts for its chunks by themselves: lowers the budget, and
-/// in the end takes the smallest plans. What their program needs is what is
-/// said to fit, since it is always tried: `need`, if that is too much.
-static planning::Budget fitBudget(ModuleOp module, ModuleOp stages, Phase from,
-                                  const planning::Budget &budget,
-                                  Options &options,
-                                  const RecomputeOptions &recompute,
-                                  bool isCuda, StageNeed &need) {
-  bool wasQuiet = options.quiet;
-  std::string certificate = options.certificate, pareto = options.pareto;
-  options.quiet = true; // A what-if compile shows and writes nothing.
-  ScopedDiagnosticHandler silent(module.getContext(),
-                                 [](Diagnostic &) { return success(); });
-  options.certificate = options.pareto = std::string();
-  std::optional<StageNeed> last;
-  auto getExcess =
-      [&](const planning::Budget &tried) -> std::optional<int64_t> {
-    last = tryBudget(module, stages, from, tried, options, recompute, isCuda);
-    if (!last)
-      return std::nullopt;
-    return std::max<int64_t>(last->bytes - budget.bytes, 0);
-  };
-  std::optional<planning::Budget> fitted = lowerBudget(budget, getExcess);
-  if (!fitted) {
-    planning::Budget least = budget;
-    least.isLeast = true;
-    std::optional<int64_t> excess = getExcess(least);
-    fitted = excess == 0 ? least : budget;
-    if (excess.value_or(0) > 0) {
-      fitted->neededBytes = last->bytes;
-      need = *last;
-    }
-  }
-  options.quiet = wasQuiet;
-  options.certificate = certificate;
-  options.pareto = pareto;
-  return *fitted;
 }
 
 static LogicalResult checkInference(const Options &options, Phase from) {
@@ -538,8 +457,8 @@ static int compile(int argc, char **argv) {
   OwningOpRef<ModuleOp> stages;
   std::string planText; // Of what is decided for them.
   Phase last = to;
-  std::optional<planning::Budget> given = *budget;
-  StageNeed need; // Of the smallest programs, where they are too large.
+  std::optional<StagePrograms> programs;
+  planning::MeasureStages measure;
   bool isStages = isForStages(options, description, *module, isReport);
   if (isStages) {
     if (failed(
@@ -547,7 +466,7 @@ static int compile(int argc, char **argv) {
       return 1;
     stages = module->clone();
   }
-  if (failed(checkCounted(options, description)))
+  if (failed(checkProven(options, description)))
     return 1;
   if (description && description->parallel.stages > 1 &&
       description->parallel.dataParallel > 1) {
@@ -557,17 +476,20 @@ static int compile(int argc, char **argv) {
     setTarget(*module, targets->first());
     recordPlan(*module, recompute, described);
   }
+  if (description && description->parallel.stages > 1)
+    setSchedule(*module, description->parallel);
   if (isStages) {
     if (description && failed(makePipeline(*stages, description->parallel)))
       return 1;
-    if (auto schedule = (*stages)->getAttr(nn::kScheduleAttr))
-      (*module)->setAttr(nn::kScheduleAttr, schedule);
     if (last < Phase::Remat || !description)
       return compileStages(*stages, *from, last, options, *targets, recompute,
                            isFile);
-    if (*budget && last >= Phase::RT)
-      *budget = fitBudget(*module, *stages, *from, **budget, options, recompute,
-                          !targets->cpu, need);
+    if (*budget) {
+      programs.emplace(*stages, recompute.isFree, options.inference == "on");
+      measure = [&, kind = (*budget)->kind](ModuleOp decided) {
+        return programs->measure(decided, kind);
+      };
+    }
     // The plan is made for the whole model first, and shown.
     isReport = true;
     to = plansMemory ? Phase::RT : Phase::Remat;
@@ -579,7 +501,7 @@ static int compile(int argc, char **argv) {
       if (auto name = train.getAs<StringAttr>("recompute"))
         record(*stages, "recompute", name);
     return compileDecided(planText, *stages, last, options, *targets, recompute,
-                          given, isFile);
+                          *budget, isFile);
   };
 
   std::string planName; // Which a plan has once it is decided.
@@ -610,17 +532,14 @@ static int compile(int argc, char **argv) {
     setTarget(*other, *targets->cuda);
   }
   FailureOr<Met> met = decide(*module, begin, to, *budget, options, recompute,
-                              planName, !targets->cpu);
+                              planName, !targets->cpu, measure);
   if (failed(met) && *budget && description && !options.quiet)
     adviseOn(context, *description, **budget, options, recompute,
              targets->first());
   if (failed(met) ||
       (hasOther && failed(decide(*other, begin, to, *budget, options, recompute,
-                                 planName, /*isCuda=*/true))))
+                                 planName, /*isCuda=*/true, measure))))
     return 1;
-  // What is counted for chunks is within the budget, but no program is.
-  if (need.bytes)
-    return refuseBudget(*given, need);
   if (*budget) {
     recompute.granularity = "plan";
     recompute.planFile = planName;

@@ -78,6 +78,7 @@ struct TargetOptions {
   bool rowsApart = false;     ///< kernels apart, as some plan has them
   bool isPipeline = false;    ///< a module in the module for each stage
   bool overlap = true;        ///< ranks compute while they meet
+  bool isTried = false;       ///< for its bytes, which nothing is proven of
 };
 
 /// Whether `module` is for the stages of a pipeline, by its mesh.

@@ -30,11 +30,6 @@ struct Budget {
   int64_t bytes = 0;
   /// What was asked, but for the budget: for messages. Empty: not known.
   std::string command = {};
-  /// Of stages, whose programs may need more than the solver counts for their
-  /// chunks by themselves: takes the smallest plans that are found, whatever
-  /// `bytes` says; and what the program of those needs, for the refusal.
-  bool isLeast = false;
-  std::optional<int64_t> neededBytes = {};
 };
 
 /// The option that asks for a little more than `smallest` bytes.
@@ -88,15 +83,24 @@ struct BudgetReport {
   void writeCurve(llvm::raw_ostream &os, bool plan) const;
 };
 
+/// What the program of each stage takes of what a budget counts, over its whole
+/// list of micro-batches, under the decisions of `decided`, a module that was
+/// given with a budget; nothing if the stages become no program.
+using MeasureStages =
+    std::function<std::vector<int64_t>(mlir::ModuleOp decided)>;
+
 /// What is known of a step beside its budget.
 struct BudgetSettings {
   bool isFree = true;           ///< `free_recompute`
   bool keepsIdleSegment = true; ///< of Megatron's `full`, where they are tried
   bool hasRegret = false;       ///< solve again for costs that are 20 % off
   bool hasBounds = false;       ///< for each point of the curve
+  bool hasBaselines = true;     ///< what Megatron's options would take
   /// What is decided before, in the words of the options; empty: nothing. The
   /// plan and its bound are under that.
   std::string under = {};
+  /// Of a pipeline. Null: what is counted for its chunks stands for programs.
+  MeasureStages measureStages = nullptr;
 };
 
 /// Decides `@step` of `module`, of the phase joint, within `budget`, by what
@@ -121,7 +125,7 @@ struct StageReport {
     int64_t firstLayer, numLayers, inFlight;
   };
   std::vector<Chunk> chunks;
-  int64_t plannedBytes = 0; ///< offsets and micro-batches in flight included
+  int64_t plannedBytes = 0; ///< of its program; or as counted for its chunks
   int64_t stateBytes = 0;   ///< what outlives a step, whatever is budgeted
   int64_t mostBytes = 0;    ///< of the plan that keeps everything it may
   double replaySeconds = 0;
@@ -159,7 +163,10 @@ struct PipelineReport {
 };
 
 /// As `solveBudget`, for each stage of the pipeline that `remat.chunks` of
-/// `@step` makes, with the micro-batches in flight of its simulated schedule.
+/// `@step` makes, by the schedule that `module` names. What a stage takes is
+/// the larger of what is counted for its chunks, each by itself with all of its
+/// micro-batches in flight, which is what a certificate proves, and of what
+/// `settings.measureStages` says of its program.
 mlir::FailureOr<PipelineReport>
 solveStages(const Phases &phases, mlir::ModuleOp module, const Budget &budget,
             const CostTable &costs, const BudgetSettings &settings);

@@ -26,7 +26,7 @@ struct Phases {
   std::function<void(mlir::OpPassManager &, bool isFree)> applyDecisions;
   /// Forms kernels; with `rowsApart` a launch for each op over rows.
   std::function<void(mlir::OpPassManager &, bool rowsApart)> formKernels;
-  /// Gives each buffer its place: leaves `rt.plan`.
+  /// Gives each buffer its place: leaves `rt.plan`, which is not proven.
   std::function<void(mlir::OpPassManager &)> planMemory;
 };
 

@@ -10,6 +10,7 @@
 #define REPRISE_REMAT_SUMMARY_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "reprise/Solver/Pipeline.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseSet.h"
 #include <optional>
@@ -112,6 +113,12 @@ struct Summary {
 /// those of the types, before kernels are formed and memory is planned; FLOPs
 /// are those of `CostModel`. Fails with a diagnostic if `step` is malformed.
 mlir::FailureOr<Summary> summarize(mlir::func::FuncOp step);
+
+/// The pipeline that `step` is run by, with so many stages and chunks on each:
+/// its micro-batches, and the schedule that its module names, if that is one
+/// for such a pipeline.
+solver::PipelineShape getPipelineShape(mlir::func::FuncOp step, int64_t stages,
+                                       int64_t virtualStages);
 
 /// The ops above `nn.backward` of `step` that are decided to be recomputed, and
 /// that a kernel of backward will make on its way. Fails with a diagnostic if

@@ -176,6 +176,10 @@ struct PipelineCertificate {
     /// Of the seconds that its replays take of a micro-batch, those that no
     /// budget asks for: the step is as long with them as without.
     double slackSeconds = 0;
+    /// Of the backward launches of a micro-batch those of tasks of weights,
+    /// where the schedule has any. Replays are of the backward task. No part of
+    /// the file: such a schedule has none.
+    double weightSeconds = 0;
   };
 
   /// A part of what `lowerBoundSeconds` is: a path that takes that long with
@@ -197,8 +201,11 @@ struct PipelineCertificate {
   std::vector<Path> paths;
 };
 
-/// What the tasks of a chunk take, replays included.
+/// What the tasks of a chunk take, replays included; its tasks of weights are
+/// parts of the others.
 ChunkTimes getTimes(const Certificate &certificate);
+/// The same, with tasks of weights.
+ChunkTimes getTimes(const PipelineCertificate::Chunk &chunk);
 
 /// What replays of a micro-batch on a stage take at least, if what its chunks
 /// need adds up to the budget at most.

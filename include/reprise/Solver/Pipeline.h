@@ -22,9 +22,8 @@
 
 namespace reprise::solver {
 
-/// A pipeline of `stages`, each with `virtualStages` chunks of the model: 1F1B
-/// with one, interleaved 1F1B with more. Chunk `c` of the model is virtual
-/// stage `c / stages` of stage `c % stages`.
+/// A pipeline of `stages`, each with `virtualStages` chunks of the model. Chunk
+/// `c` of the model is virtual stage `c / stages` of stage `c % stages`.
 struct PipelineShape {
   int64_t stages = 1;
   int64_t virtualStages = 1;
@@ -32,6 +31,9 @@ struct PipelineShape {
   /// Of an interleaved pipeline: micro-batches that go through all chunks of a
   /// stage before others begin; 0: as many as there are stages.
   int64_t microBatchGroup = 0;
+  /// The name of a schedule (`StageSchedule.h`); empty: 1F1B, or with several
+  /// chunks on a stage interleaved 1F1B.
+  std::string schedule = {};
 };
 
 /// The forward or backward pass of a micro-batch through a virtual stage.
@@ -40,6 +42,9 @@ struct PipelineTask {
   int64_t virtualStage;
   int64_t microBatch;
   int64_t begin, end; ///< In the units of the times that were given.
+  /// Of the backward pass the gradients of weights, where the schedule has a
+  /// task of their own for them; `isBackward` is not set then.
+  bool isWeight = false;
 };
 
 /// The tasks of each stage, in order.
@@ -49,11 +54,11 @@ using PipelineSchedule = std::vector<std::vector<PipelineTask>>;
 /// than 2^24, virtual stages without stages.
 std::optional<std::string> check(const PipelineShape &shape);
 
-/// Runs the schedule of `shape`, which passes `check`: warm-up, then a forward
-/// and a backward task in turn, then cool-down. A task begins when its stage is
-/// free and its input is there; sending takes no time. A backward task takes
-/// `backwardTime`, by default twice as long as a forward task. Empty if stages
-/// wait for each other forever, as they may where the stages do not divide the
+/// Runs the schedule of `shape`, which passes `check`. A task begins when its
+/// stage is free and its input is there; sending takes no time. A backward task
+/// takes `backwardTime`, by default twice as long as a forward task, half of
+/// which is for a task of weights where there is one. Empty if stages wait for
+/// each other forever, as they may where the stages do not divide the
 /// micro-batches of an interleaved pipeline.
 ///
 /// Source: Narayanan et al., Efficient Large-Scale Language Model Training on
@@ -62,9 +67,10 @@ std::optional<std::string> check(const PipelineShape &shape);
 PipelineSchedule simulate(const PipelineShape &shape, int64_t forwardTime = 1,
                           int64_t backwardTime = 2);
 
-/// Seconds that the tasks of a chunk of the model take.
+/// Seconds that the tasks of a chunk of the model take. A schedule without
+/// tasks of weights has these gradients in its backward tasks.
 struct ChunkTimes {
-  double forward = 0, backward = 0;
+  double forward = 0, backward = 0, weight = 0;
 };
 
 /// When the last task of `schedule`, which is one of `shape`, ends if those of
@@ -87,17 +93,24 @@ TaskPath findLongestPath(const PipelineShape &shape,
                          const PipelineSchedule &schedule,
                          const std::vector<ChunkTimes> &times);
 
-/// How many forward and backward tasks of each chunk of the model `path` has.
+/// How many tasks of each kind and chunk of the model `path` has; and how many
+/// whole backward passes at least, if those of all micro-batches take as long.
 struct PathCounts {
-  std::vector<double> forward, backward;
+  std::vector<double> forward, backward, weight, whole;
 };
 PathCounts countTasks(const PipelineShape &shape,
                       const PipelineSchedule &schedule, const TaskPath &path);
 
 /// The most micro-batches that a stage ever holds of each of its virtual
-/// stages.
+/// stages, from the beginning of the forward task to the end of the last task.
 std::vector<int64_t> getMostInFlight(const std::vector<PipelineTask> &stage,
                                      int64_t virtualStages);
+
+/// The same, but to the end of the backward task: until then all that a
+/// micro-batch keeps is there, and what a task of weights needs is less, or
+/// something else.
+std::vector<int64_t> getMostWhole(const std::vector<PipelineTask> &stage,
+                                  int64_t virtualStages);
 
 /// What a stage holds when it holds most.
 struct InFlight {
@@ -107,7 +120,7 @@ struct InFlight {
 
 /// Walks through the tasks of one stage. A micro-batch takes `bytes[v]` from
 /// the beginning of its forward task on virtual stage `v` to the end of its
-/// backward task.
+/// last task.
 InFlight getPeak(const std::vector<PipelineTask> &stage,
                  const std::vector<int64_t> &bytes);
 

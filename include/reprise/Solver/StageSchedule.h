@@ -39,7 +39,7 @@ struct NamedSchedule {
   const char *name;
   ListTasks list;
   bool isInterleaved; ///< For stages of several chunks.
-  bool isSimulated;   ///< `simulate` counts its micro-batches in flight.
+  bool splitsWeights; ///< Gradients of weights have tasks of their own.
 };
 
 /// All schedules, the name of each once.

@@ -8,6 +8,7 @@
 
 #include "reprise/Solver/Pipeline.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -101,6 +102,47 @@ TEST(PipelineTest, InFlight) {
   EXPECT_EQ(getInFlight({2, 1, 1}), (Counts{{1}, {1}}));
   EXPECT_EQ(getInFlight({4, 1, 8}), (Counts{{4}, {3}, {2}, {1}}));
   EXPECT_EQ(getInFlight({4, 1, 2}), (Counts{{2}, {2}, {2}, {1}}));
+}
+
+// A schedule goes by its name. Of p stages, all hold all m micro-batches with
+// GPipe; with ZB-H1 stage s holds p - s to their backward task, and p to the
+// end of their task of weights.
+TEST(PipelineTest, InFlightOfOtherSchedules) {
+  auto most = [](PipelineShape shape, auto count) {
+    std::vector<int64_t> found;
+    for (const std::vector<PipelineTask> &stage : simulate(shape))
+      found.push_back(count(stage, 1).front());
+    return found;
+  };
+  using Found = std::vector<int64_t>;
+  PipelineShape shape = {4, 1, 8, 0, "gpipe"};
+  EXPECT_EQ(most(shape, getMostInFlight), (Found{8, 8, 8, 8}));
+  EXPECT_EQ(most(shape, getMostWhole), (Found{8, 8, 8, 8}));
+  shape.schedule = "zb-h1";
+  EXPECT_EQ(most(shape, getMostInFlight), (Found{4, 4, 4, 4}));
+  EXPECT_EQ(most(shape, getMostWhole), (Found{4, 3, 2, 1}));
+  shape.schedule = "1f1b";
+  EXPECT_EQ(most(shape, getMostInFlight), (Found{4, 3, 2, 1}));
+  EXPECT_EQ(getInFlight({4, 1, 8, 0, "zb-h1"}), (Counts{{4}, {4}, {4}, {4}}));
+}
+
+// A forward task, a backward task and one of weights take 1 each: of three
+// stages the bubble of 1F1B is 2 (1 + 2), that of ZB-H1 2 (1 + 1 - 1).
+TEST(PipelineTest, SpanOfSplitTasks) {
+  PipelineShape shape = {3, 1, 6, 0, "1f1b"};
+  EXPECT_EQ(getSpan(shape, simulate(shape), {{1, 2}, {1, 2}, {1, 2}}), 24);
+  shape.schedule = "zb-h1";
+  PipelineSchedule schedule = simulate(shape);
+  std::vector<ChunkTimes> times(3, {1, 1, 1});
+  EXPECT_EQ(getSpan(shape, schedule, times), 20);
+  PathCounts counts =
+      countTasks(shape, schedule, findLongestPath(shape, schedule, times));
+  double length = 0;
+  for (int64_t c = 0; c < 3; ++c) {
+    length += counts.forward[c] + counts.backward[c] + counts.weight[c];
+    EXPECT_EQ(counts.whole[c], std::min(counts.backward[c], counts.weight[c]));
+  }
+  EXPECT_EQ(length, 20);
 }
 
 // Of the drawing above: stage 0 has begun all before the first backward task;

@@ -47,13 +47,44 @@ static Path readPath(Reader &reader, const Json &value, int64_t stages) {
   return path;
 }
 
+/// Without a name the order of tasks follows from the virtual stages. A
+/// schedule whose gradients of weights have tasks of their own has no
+/// certificate: what waits for these is not what a chunk keeps.
+static std::optional<Fault> readSchedule(Reader &reader, const Object &object,
+                                         Pipeline &pipeline) {
+  bool isInterleaved = pipeline.virtualStages > 1;
+  if (const Json *name = object.find("schedule")) {
+    std::string text = reader.readText(*name);
+    bool isKnown = text == "gpipe" || text == "1f1b" || text == "interleaved";
+    if (!reader.fault && (!isKnown || (isInterleaved && text != "interleaved")))
+      return Fault{name->at,
+                   "needs a schedule out of " +
+                       std::string(isInterleaved ? "'interleaved'"
+                                                 : "'gpipe', '1f1b' and "
+                                                   "'interleaved'") +
+                       " for " + std::to_string(pipeline.virtualStages) +
+                       " virtual stages, but got '" + text + "'"};
+    pipeline.isGPipe = text == "gpipe";
+    isInterleaved |= text == "interleaved";
+  }
+  pipeline.isInterleaved = isInterleaved;
+  pipeline.group = pipeline.stages;
+  if (const Json *group = object.find("micro_batch_group"))
+    pipeline.group =
+        reader.readInteger(*group, pipeline.stages,
+                           std::max(pipeline.stages, pipeline.microBatches),
+                           "micro-batches of a group");
+  return std::nullopt;
+}
+
 std::optional<Fault> reprise::verify::readPipeline(const Json &value,
                                                    Pipeline &pipeline) {
   Reader reader;
   Object object(reader, value,
                 {"version", "kind", "budget_bytes", "base_bytes", "stages",
-                 "virtual_stages", "micro_batches", "span_seconds",
-                 "lower_bound_seconds", "chunks", "paths"});
+                 "virtual_stages", "micro_batches", "schedule",
+                 "micro_batch_group", "span_seconds", "lower_bound_seconds",
+                 "chunks", "paths"});
   reader.readInteger(object.get("version"), 2, 2, "a version");
   pipeline.budget =
       reader.readInteger(object.get("budget_bytes"), 0, INT64_MAX, "bytes");
@@ -64,6 +95,8 @@ std::optional<Fault> reprise::verify::readPipeline(const Json &value,
   const Json &batches = object.get("micro_batches");
   pipeline.microBatches =
       reader.readInteger(batches, 1, kMostTasks, "micro-batches");
+  if (std::optional<Fault> fault = readSchedule(reader, object, pipeline))
+    return fault;
   pipeline.span = reader.readSeconds(object.get("span_seconds"));
   pipeline.bound = reader.readSeconds(object.get("lower_bound_seconds"));
   pipeline.spanAt = object.get("span_seconds").at;

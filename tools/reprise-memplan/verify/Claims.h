@@ -198,6 +198,11 @@ struct Path {
 /// The plans of a pipeline.
 struct Pipeline {
   int64_t stages = 1, virtualStages = 1, microBatches = 1, budget = 0;
+  /// All forward tasks come before all backward ones.
+  bool isGPipe = false;
+  bool isInterleaved = false;
+  /// Micro-batches that go through all chunks of a stage before others begin.
+  int64_t group = 1;
   std::vector<int64_t> base; ///< of each stage
   double span = 0, bound = 0;
   size_t spanAt = 0, boundAt = 0;

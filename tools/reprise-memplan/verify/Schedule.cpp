@@ -17,7 +17,7 @@ Schedule::Schedule(const Pipeline &pipeline)
       numChunks(stages * virtualStages), numBatches(pipeline.microBatches),
       before(2 * numChunks * numBatches, -1), input(before) {
   for (int64_t stage = 0; stage < stages; ++stage)
-    addStage(stage);
+    addStage(pipeline, stage);
   begins.push_back(tasks.size());
   for (int64_t chunk = 0; chunk < numChunks; ++chunk)
     for (int64_t batch = 0; batch < numBatches; ++batch) {
@@ -31,12 +31,12 @@ Schedule::Schedule(const Pipeline &pipeline)
     }
 }
 
-void Schedule::addStage(int64_t stage) {
+void Schedule::addStage(const Pipeline &pipeline, int64_t stage) {
   begins.push_back(tasks.size());
-  // Interleaved, a group of micro-batches as large as the pipeline goes through
-  // all chunks of the stage before the next does.
+  // Interleaved, a group of micro-batches goes through all chunks of the stage
+  // before the next does.
   std::vector<Task> forward, backward;
-  int64_t group = virtualStages == 1 ? numBatches : stages;
+  int64_t group = pipeline.isInterleaved ? pipeline.group : numBatches;
   for (int64_t from = 0; from < numBatches; from += group)
     for (int64_t v = 0; v < virtualStages; ++v)
       for (int64_t b = from; b < std::min(from + group, numBatches); ++b) {
@@ -44,8 +44,10 @@ void Schedule::addStage(int64_t stage) {
         backward.push_back({(virtualStages - 1 - v) * stages + stage, b, true});
       }
   int64_t behind = stages - 1 - stage, total = forward.size();
-  int64_t ahead =
-      virtualStages == 1 ? behind : 2 * behind + (virtualStages - 1) * stages;
+  int64_t ahead = pipeline.isGPipe ? total
+                  : pipeline.isInterleaved
+                      ? 2 * behind + (virtualStages - 1) * group
+                      : behind;
   ahead = std::min(ahead, total);
   tasks.insert(tasks.end(), forward.begin(), forward.begin() + ahead);
   for (int64_t k = 0; k < total; ++k) {

@@ -24,9 +24,9 @@ struct Times {
   double forward = 0, backward = 0;
 };
 
-/// 1F1B, or with virtual stages interleaved 1F1B: after as many forward tasks
-/// as keep the stages behind it busy, a stage runs forward and backward in
-/// turn.
+/// 1F1B, or interleaved 1F1B: after as many forward tasks as keep the stages
+/// behind it busy, a stage runs forward and backward in turn. With GPipe it
+/// runs all of them first.
 class Schedule {
 public:
   explicit Schedule(const Pipeline &pipeline);
@@ -46,7 +46,7 @@ public:
   std::vector<Times> countTasks(const Path &path) const;
 
 private:
-  void addStage(int64_t stage);
+  void addStage(const Pipeline &pipeline, int64_t stage);
   size_t number(const Task &task) const {
     return (size_t(task.isBackward) * numChunks + task.chunk) * numBatches +
            task.batch;

@@ -1,0 +1,365 @@
+//===- reprise-try-stages.cpp - Budgets of random pipelines ---------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// reprise-try-stages PIPELINES [FIRST]: small models at random on 2 to 4
+// stages, under all schedules, each with one kind of budget. Of each:
+//
+//   * no budget below the least that is said to fit is met, and that one is;
+//   * ten budgets, most of them near the least: the program of each stage,
+//     compiled again, is within the budget, and more bytes never make a longer
+//     step;
+//   * a budget that is refused is told of one that is met;
+//   * the certificate of a budget is of that budget, and is verified; under a
+//     schedule that has no certificates there is none to check.
+//
+// Prints how many there were; the first violation ends it with the command that
+// shows it again.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Draw.h"
+#include "lib/Planning/BudgetStages.h"
+#include "mlir/Pass/PassManager.h"
+#include "python-free-frontend/Frontend.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Pipelines/Pipelines.h"
+#include "reprise/Pipelines/Registration.h"
+#include "reprise/Pipelines/StagePrograms.h"
+#include "reprise/Solver/StageSchedule.h"
+#include "tools/reprise-memplan/verify/Verify.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include <set>
+#include <sstream>
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::planning;
+using reprise::test::Draw;
+
+namespace {
+/// A model on stages, and what is asked of it.
+struct Case {
+  std::string description; ///< a file that says nothing: keys are options
+  std::vector<std::pair<std::string, std::string>> keys;
+  Budget::Kind kind = Budget::Kind::Memory;
+  std::string schedule;
+
+  std::string describe() const;
+};
+
+/// Counts of what was tried.
+struct Tally {
+  int64_t pipelines = 0, budgets = 0, certificates = 0;
+  std::map<std::string, int64_t> schedules;
+};
+
+/// Tries one case.
+class Trier {
+public:
+  Trier(MLIRContext &context, const Case &model, Draw &draw, Tally &tally)
+      : context(context), model(model), draw(draw), tally(tally) {}
+
+  bool run();
+
+private:
+  bool build();
+  OwningOpRef<ModuleOp> buildModule(const frontend::Description &description);
+  void makePipeline(ModuleOp module, const frontend::Parallel &parallel);
+  bool solve();
+  bool tryBudgets();
+  bool tryRefusal();
+  bool tryReport(int64_t bytes);
+  /// Says what is wrong, unless `holds`.
+  bool need(bool holds, const Twine &what);
+
+  MLIRContext &context;
+  const Case &model;
+  Draw &draw;
+  Tally &tally;
+  OwningOpRef<ModuleOp> module;
+  std::optional<StagePrograms> programs;
+  BudgetSettings settings;
+  std::unique_ptr<WhatIf> whatIf;
+  std::optional<TracedGraph> traced;
+  std::optional<Pipeline> pipeline;
+  std::vector<int64_t> base;
+  std::optional<StagePlans> plans;
+  int64_t least = 0;
+};
+} // namespace
+
+std::string Case::describe() const {
+  std::string text = kind == Budget::Kind::Memory ? "memory" : "activations";
+  for (auto &[key, value] : keys)
+    text += " --" + key + "=" + value;
+  return text;
+}
+
+/// The schedules take turns.
+static Case drawCase(Draw &draw, int64_t number) {
+  Case model;
+  auto set = [&](const char *key, int64_t value) {
+    model.keys.push_back({key, std::to_string(value)});
+  };
+  bool isGPT2 = draw.oneIn(2);
+  int64_t stages = draw.number(2, 4);
+  const std::vector<solver::NamedSchedule> &schedules = solver::getSchedules();
+  model.schedule = schedules[number % schedules.size()].name;
+  int64_t each = model.schedule == "interleaved" ? 2 : 1;
+  // As many layers as chunks, or some more.
+  int64_t layers = stages * each + draw.number(0, 2);
+  int64_t batches =
+      stages + (each > 1 ? stages * draw.number(0, 1) : draw.number(-1, 2));
+  int64_t heads = draw.pick<int64_t>({1, 2}), width = heads * 8;
+  model.keys.push_back({"model_type", isGPT2 ? "gpt2" : "llama"});
+  set("vocab_size", draw.pick<int64_t>({11, 97, 256}));
+  set(isGPT2 ? "n_positions" : "max_position_embeddings", 32);
+  set(isGPT2 ? "n_embd" : "hidden_size", width);
+  set(isGPT2 ? "n_head" : "num_attention_heads", heads);
+  set(isGPT2 ? "n_layer" : "num_hidden_layers", layers);
+  set(isGPT2 ? "n_inner" : "intermediate_size", draw.number(width, 4 * width));
+  if (isGPT2)
+    for (const char *key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"})
+      model.keys.push_back({key, draw.oneIn(3) ? "0.1" : "0.0"});
+  set("seq_length", draw.number(3, 32));
+  set("micro_batch_size", 1);
+  set("global_batch_size", batches);
+  model.keys.push_back({"lr", "1e-3"});
+  model.keys.push_back({"lr_decay_style", "constant"});
+  set("train_iters", 4);
+  set("pipeline_stages", stages);
+  if (each > 1)
+    set("virtual_stages", each);
+  model.keys.push_back({"pipeline_schedule", model.schedule});
+  if (draw.oneIn(2))
+    model.kind = Budget::Kind::Activations;
+  return model;
+}
+
+bool Trier::need(bool holds, const Twine &what) {
+  if (!holds)
+    llvm::errs() << "violation: " << what << "\n  " << model.describe() << "\n";
+  return holds;
+}
+
+//===----------------------------------------------------------------------===//
+// What is tried
+//===----------------------------------------------------------------------===//
+
+void Trier::makePipeline(ModuleOp module, const frontend::Parallel &parallel) {
+  Builder builder(&context);
+  module->setAttr(nn::kMeshAttr,
+                  nn::MeshAttr::get(&context,
+                                    {builder.getStringAttr(nn::kPipeAxis)},
+                                    {parallel.stages}, {0}));
+  module->setAttr(nn::kChunkLayersAttr,
+                  builder.getDenseI64ArrayAttr(parallel.chunks));
+}
+
+bool Trier::build() {
+  llvm::SourceMgr sources;
+  frontend::DescriptionReader reader(sources);
+  for (auto &[key, value] : model.keys)
+    if (failed(reader.setOption(key, value)))
+      return false;
+  FailureOr<frontend::Description> description = reader.read(model.description);
+  if (failed(description))
+    return false;
+  module = frontend::buildModel(context, *description);
+  if (!module)
+    return false;
+  (*module)->setAttr(nn::kScheduleAttr,
+                     StringAttr::get(&context, model.schedule));
+  OwningOpRef<ModuleOp> stages = module->clone();
+  makePipeline(*stages, description->parallel);
+  programs.emplace(*stages, /*isFree=*/true, /*inference=*/false);
+  settings.measureStages = [&](ModuleOp decided) {
+    return programs->measure(decided, model.kind);
+  };
+  RecomputeOptions recompute;
+  recompute.stages = description->parallel.stages;
+  recompute.chunks = description->parallel.chunks;
+  PassManager manager(&context);
+  buildPipeline(manager, Phase::NN, Phase::Joint, RecomputeOptions(),
+                /*inference=*/false);
+  buildDeciders(manager, recompute);
+  return succeeded(manager.run(*module));
+}
+
+/// The plans of the stages for all budgets.
+bool Trier::solve() {
+  FailureOr<std::unique_ptr<WhatIf>> created =
+      WhatIf::create(*module, getPhases());
+  if (failed(created))
+    return false;
+  whatIf = std::move(*created);
+  FailureOr<TracedGraph> found =
+      whatIf->trace(CostTable::getCPU(), settings.isFree);
+  if (failed(found))
+    return false;
+  traced = std::move(*found);
+  auto step = module->lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  auto chunks = step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr);
+  FailureOr<Pipeline> made = getPipeline(step, *traced, chunks);
+  if (failed(made))
+    return false;
+  pipeline = std::move(*made);
+  solveChunks(*pipeline);
+  base = getStateBytes(step, *traced, *pipeline, chunks);
+  if (model.kind == Budget::Kind::Activations)
+    base.assign(base.size(), 0);
+  plans.emplace(*pipeline, base,
+                getMeasure(*module, *traced, *pipeline, settings));
+  least = plans->findLeast().bytes;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+bool Trier::tryBudgets() {
+  std::set<int64_t> budgets = {least - 1, least, least + 1};
+  constexpr size_t kBudgets = 10;
+  while (budgets.size() < kBudgets)
+    budgets.insert(least + draw.number(1, least / (draw.oneIn(2) ? 64 : 4)));
+  double last = HUGE_VAL;
+  std::map<std::vector<int64_t>, std::vector<int64_t>> compiled;
+  MeasurePoints compile = getMeasure(*module, *traced, *pipeline, settings);
+  for (int64_t budget : budgets) {
+    ++tally.budgets;
+    SmallVector<int64_t> points = plans->find(budget);
+    if (!need(points.empty() == (budget < least),
+              "a budget of " + Twine(budget) +
+                  (points.empty() ? " is refused" : " is met") +
+                  ", but the least is " + Twine(least)))
+      return false;
+    if (points.empty())
+      continue;
+    auto [took, isNew] = compiled.try_emplace(ArrayRef<int64_t>(points).vec());
+    if (isNew)
+      took->second = compile(points);
+    for (int64_t bytes : took->second)
+      if (!need(bytes <= budget, "a budget of " + Twine(budget) +
+                                     " is met by a program of " + Twine(bytes)))
+        return false;
+    double span = pipeline->getSpan(points);
+    if (!need(span <= last * (1 + 1e-12),
+              "a budget of " + Twine(budget) + " makes a step of " +
+                  std::to_string(span) + " s, but a smaller one of " +
+                  std::to_string(last) + " s"))
+      return false;
+    last = span;
+  }
+  return true;
+}
+
+/// What a refusal says to fit does.
+bool Trier::tryRefusal() {
+  std::string said;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      said = diagnostic.str();
+    return success();
+  });
+  OwningOpRef<ModuleOp> decided = module->clone();
+  if (!need(failed(solveStages(getPhases(), *decided, {model.kind, least - 1},
+                               CostTable::getCPU(), settings)),
+            "a budget below the least is met"))
+    return false;
+  StringRef number = StringRef(said).rsplit("-budget=").second;
+  int64_t amount = 0;
+  bool isRead = !number.consumeInteger(10, amount);
+  int64_t unit = number.starts_with("KiB")   ? 1 << 10
+                 : number.starts_with("MiB") ? 1 << 20
+                                             : 0;
+  return need(isRead && unit, "nothing is said to fit: " + said) &&
+         tryReport(amount * unit);
+}
+
+/// A budget as the compiler meets it.
+bool Trier::tryReport(int64_t bytes) {
+  OwningOpRef<ModuleOp> decided = module->clone();
+  FailureOr<PipelineReport> report =
+      solveStages(getPhases(), *decided, {model.kind, bytes},
+                  CostTable::getCPU(), settings);
+  if (!need(succeeded(report),
+            "what is said to fit, " + Twine(bytes) + " bytes, is refused"))
+    return false;
+  std::vector<int64_t> took = programs->measure(*decided, model.kind);
+  for (auto [own, stage] : llvm::zip(took, report->stages))
+    if (!need(own == stage.plannedBytes && own <= bytes,
+              "a stage takes " + Twine(own) + " bytes, but " +
+                  Twine(stage.plannedBytes) + " were said"))
+      return false;
+  const solver::PipelineCertificate &certificate = report->certificate;
+  if (!need(took.size() == report->stages.size(), "the program is none") ||
+      !need(certificate.budgetBytes == bytes,
+            "the certificate is of another budget") ||
+      !need(certificate.lowerBoundSeconds <=
+                certificate.spanSeconds * (1 + 1e-9),
+            "the bound is above the step"))
+    return false;
+  if (solver::findSchedule(model.schedule)->splitsWeights)
+    return true;
+  ++tally.certificates;
+  std::ostringstream text;
+  solver::writeCertificate(text, certificate);
+  verify::CertificateFigures figures;
+  std::optional<verify::Fault> fault =
+      verify::verifyCertificate(text.str(), figures);
+  return need(!fault, "the certificate of " + Twine(bytes) +
+                          " bytes: " + (fault ? fault->message : ""));
+}
+
+bool Trier::run() {
+  ++tally.pipelines;
+  ++tally.schedules[model.schedule];
+  return need(build(), "the model is none") &&
+         need(solve(), "there are no plans") && tryBudgets() && tryRefusal();
+}
+
+int main(int argc, char **argv) {
+  int64_t pipelines = argc > 1 ? std::atoll(argv[1]) : 0;
+  int64_t first = argc > 2 ? std::atoll(argv[2]) : 1;
+  if (pipelines < 1 || first < 1 || argc > 3) {
+    llvm::errs() << "reprise-try-stages PIPELINES [FIRST]: needs numbers of at "
+                    "least 1\n";
+    return 2;
+  }
+  llvm::SmallString<128> empty;
+  int file = -1;
+  if (llvm::sys::fs::createTemporaryFile("empty", "yaml", file, empty)) {
+    llvm::errs() << "reprise-try-stages: cannot write a temporary file\n";
+    return 1;
+  }
+  llvm::FileRemover remover(empty);
+  llvm::raw_fd_ostream(file, /*shouldClose=*/true) << "model: {}\n";
+  Tally tally;
+  for (int64_t number = first; number < first + pipelines; ++number) {
+    DialectRegistry registry;
+    registerDialects(registry);
+    MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+    context.loadAllAvailableDialects();
+    Draw draw(number);
+    Case model = drawCase(draw, number);
+    model.description = empty.str().str();
+    if (!Trier(context, model, draw, tally).run()) {
+      llvm::errs() << "  again: " << argv[0] << " 1 " << number << "\n";
+      return 1;
+    }
+  }
+  llvm::outs() << tally.pipelines << " pipelines (";
+  llvm::interleaveComma(tally.schedules, llvm::outs(), [](const auto &entry) {
+    llvm::outs() << entry.first << " " << entry.second;
+  });
+  llvm::outs() << "), " << tally.budgets << " budgets, " << tally.certificates
+               << " certificates: no violation\n";
+  return 0;
+}
