@@ -40,6 +40,7 @@ struct Rates {
 };
 } // namespace
 
+/// What ranks do together is none: its time is also that of waiting for others.
 static Entry describe(const RepriseModel &model, const RepriseLaunch &launch) {
   Entry entry = {};
   int32_t counted = launch.numBuffers;
@@ -142,6 +143,8 @@ bool Costs::write(const double *seconds, int64_t steps, const char *machine,
   bool hasRoom = true;
   forEachLaunch(model, [&](const RepriseLaunch &launch, int64_t number,
                            int64_t runs, bool) {
+    if (isTogether(launch))
+      return;
     Entry entry = describe(model, launch);
     int64_t calls = steps * runs;
     Entry *known =
