@@ -35,8 +35,9 @@ namespace {
 /// The environment of a launcher, and of no other.
 struct RendezvousOf : testing::Test {
   RendezvousOf() {
-    for (const char *name : {"MASTER_ADDR", "MASTER_PORT", "SLURM_STEP_NODELIST",
-                             "SLURM_JOB_ID", "SLURM_STEP_ID"})
+    for (const char *name :
+         {"MASTER_ADDR", "MASTER_PORT", "SLURM_STEP_NODELIST", "SLURM_JOB_ID",
+          "SLURM_STEP_ID"})
       unsetenv(name);
     launch.name = "srun";
     launch.variable = "SLURM_STEP_NUM_TASKS";
