@@ -1,4 +1,4 @@
-//===- reprisec.cpp - Compiles a description to a program -------*- C++ -*-===//
+//===- reprisec.cpp - Compiles a description to a program -----------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,270 +8,27 @@
 
 #include "Advice.h"
 #include "Alternatives.h"
-#include "Budgets.h"
+#include "Decide.h"
 #include "Files.h"
-#include "Options.h"
+#include "Input.h"
 #include "Output.h"
 #include "Reports.h"
 #include "Stages.h"
 #include "StepTimes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
-#include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Support/FileUtilities.h"
-#include "python-free-frontend/Frontend.h"
-#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
-#include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Pipelines/Registration.h"
 #include "reprise/Pipelines/StagePrograms.h"
-#include "reprise/Remat/PlanFile.h"
-#include "reprise/Remat/Summary.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/WithColor.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::driver;
 
-/// Refuses what is clearly of another phase than `--from` says.
-static LogicalResult checkPhase(ModuleOp module, Phase from) {
-  if (isPipeline(module))
-    return success();
-  bool hasForward = module.lookupSymbol(nn::kForwardFunction);
-  bool hasStep = module.lookupSymbol(nn::kStepFunction);
-  StringRef phase;
-  if (module->hasAttr(rt::kPlanAttr))
-    phase = from < Phase::RT ? "rt or of one behind it" : "";
-  else if (hasForward && !hasStep)
-    phase = from == Phase::NN ? "" : "nn";
-  else if (hasStep && !hasForward && from == Phase::NN)
-    phase = "joint or of one behind it";
-  if (phase.empty())
-    return success();
-  return module->emitError("is IR of the phase ")
-         << phase << ", but --from says " << stringifyPhase(from);
-}
-
-/// What the description of a module asked for. What is decided may have any
-/// name, and no request.
-static LogicalResult readRequest(ModuleOp module, Phase from,
-                                 RecomputeOptions &recompute) {
-  if (auto request =
-          module->getAttrOfType<remat::RequestAttr>(remat::kRequestAttr)) {
-    recompute = RecomputeOptions::get(request);
-    return success();
-  }
-  auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
-  auto plan = train ? train.getAs<StringAttr>("recompute") : StringAttr();
-  if (!plan)
-    return success();
-  if (from < Phase::Remat)
-    return module->emitError("has the name of a plan, ")
-           << plan << ", as 'recompute' in 'nn.train', but nothing is decided "
-           << "before the phase remat: what is to be decided is said by "
-           << "'remat.request', as in remat.request = #remat.request<"
-           << "granularity = \"full\", method = \"uniform\", layers = 1>";
-  recompute.granularity = "plan";
-  recompute.planFile = plan.str();
-  return success();
-}
-
-/// A module as text, and the plan that its description asked for.
-static OwningOpRef<ModuleOp> readIR(MLIRContext &context,
-                                    llvm::SourceMgr &sources,
-                                    const Options &options, Phase from,
-                                    RecomputeOptions &recompute) {
-  std::string error;
-  auto buffer = openInputFile(options.input, &error);
-  if (!buffer) {
-    fail(error);
-    return nullptr;
-  }
-  if (failed(checkKind("option --from: ", options.input, buffer->getBuffer(),
-                       frontend::FileRole::IR)))
-    return nullptr;
-  for (const auto &key : options.keys)
-    if (key->getNumOccurrences()) {
-      fail("option --" + key->ArgStr + ": is a key of a description, but " +
-           "--from says that the input is IR");
-      return nullptr;
-    }
-  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
-  auto module = parseSourceFile<ModuleOp>(sources, &context);
-  if (module && failed(checkPhase(*module, from)))
-    return nullptr;
-  if (!module || failed(readRequest(*module, from, recompute)))
-    return nullptr;
-  return module;
-}
-
-/// What the description says of recompute, in the words of the pipeline.
-static LogicalResult takeRecompute(const frontend::Description &description,
-                                   const Options &options,
-                                   RecomputeOptions &recompute) {
-  const frontend::Recompute &given = description.recompute;
-  recompute.granularity = given.planFile.empty() ? given.granularity : "plan";
-  recompute.planFile = given.planFile;
-  recompute.method = given.method;
-  recompute.numLayers = given.numLayers;
-  recompute.modules = given.modules;
-  recompute.keepsIdleSegment = given.lastSegment == "auto";
-  recompute.sharesSaved = given.distributesSaved;
-  recompute.isFree = given.isFree == "on";
-  recompute.hasRules = !given.planFile.empty();
-  recompute.stages = description.parallel.stages;
-  recompute.chunks = description.parallel.chunks;
-  int64_t ranks = description.parallel.tensorParallel;
-  bool isSequence = description.parallel.sequenceParallel;
-  if (!options.accounting.empty()) {
-    recompute.tensorRanks = ranks;
-    recompute.sharesPositions = isSequence;
-  }
-  if (!given.distributesSaved)
-    return success();
-  if (ranks < 2)
-    return failure(fail("'distribute_saved_activations' needs "
-                        "tensor_model_parallel_size above 1, but got " +
-                        llvm::Twine(ranks)));
-  if (isSequence)
-    return failure(fail("'distribute_saved_activations' needs no "
-                        "sequence_parallel, with which the " +
-                        llvm::Twine(ranks) +
-                        " ranks share what is kept already"));
-  return success();
-}
-
-/// The module of phase `from`, from a description or as IR; null after a
-/// message. `recompute` comes from the description or the options; a
-/// description comes back as `text`.
-static OwningOpRef<ModuleOp>
-readInput(MLIRContext &context, llvm::SourceMgr &sources,
-          const Options &options, Phase from, RecomputeOptions &recompute,
-          std::optional<frontend::Description> &text) {
-  if (!options.from.empty())
-    return readIR(context, sources, options, from, recompute);
-  frontend::DescriptionReader reader(sources);
-  for (auto [key, name] : llvm::zip(options.keys, options.keyNames))
-    if (key->getNumOccurrences() && failed(reader.setOption(name, *key)))
-      return nullptr;
-  FailureOr<frontend::Description> description = reader.read(options.input);
-  if (failed(description))
-    return nullptr;
-  if (options.verbose)
-    for (const std::string &key : description->ignoredKeys)
-      llvm::WithColor::note()
-          << "the key '" << key << "' of the model means nothing here\n";
-  if (failed(takeRecompute(*description, options, recompute)))
-    return nullptr;
-  // Megatron's figures are for so many ranks, beside a plan for one.
-  if (!options.accounting.empty()) {
-    int64_t &ranks = description->parallel.tensorParallel;
-    if (ranks > 1 && !options.quiet)
-      llvm::WithColor::note()
-          << "with --accounting, plan and program are of one rank with whole "
-             "tensors, and Megatron's figures and times of a step of "
-          << ranks << " ranks\n";
-    ranks = 1;
-    description->parallel.sequenceParallel = false;
-  }
-  text = *description;
-  return frontend::buildModel(context, *description);
-}
-
-/// The step of a description with stages, for one rank along dp, or those that
-/// have all experts together, with the samples that each has: the sums of all
-/// of them would tie the layers of a chunk together, and take nothing of what
-/// is planned for. For a budget, ranks with other experts send rows to each
-/// other and sum nothing.
-static OwningOpRef<ModuleOp> buildPlanned(MLIRContext &context,
-                                          frontend::Description description,
-                                          bool hasBudget) {
-  int64_t &ranks = description.parallel.dataParallel;
-  int64_t experts = description.parallel.expertParallel;
-  description.train.globalBatchSize =
-      description.getGlobalBatchSize() / ranks * experts;
-  ranks = experts;
-  description.parallel.reductionGroups.reset();
-  OwningOpRef<ModuleOp> module = frontend::buildModel(context, description);
-  if (!module || !hasBudget || experts == 1)
-    return module;
-  (*module)->setAttr(
-      nn::kMeshAttr,
-      nn::MeshAttr::get(&context, StringAttr::get(&context, nn::kExpertAxis),
-                        {experts}, {int64_t(0)}));
-  (*module)->removeAttr(nn::kDistributedOptimizerAttr);
-  return module;
-}
-
-/// Lets `nn.train` say this.
-static void record(ModuleOp module, StringRef key, Attribute value) {
-  auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
-  if (!train)
-    return;
-  NamedAttrList entries(train);
-  entries.set(key, value);
-  module->setAttr(nn::kTrainAttr, entries.getDictionary(module.getContext()));
-}
-
-/// What is asked of recompute is in the IR, and the name of the plan, which
-/// belongs to the program, too.
-static void recordPlan(ModuleOp module, const RecomputeOptions &recompute,
-                       StringRef name) {
-  MLIRContext *context = module.getContext();
-  module->setAttr(remat::kRequestAttr, recompute.getRequest(context));
-  record(module, "recompute", StringAttr::get(context, name));
-}
-
-/// The rows of a chunk of the head, as a plan has them, are those of the
-/// program.
-static LogicalResult setHeadRows(ModuleOp module, int64_t rows,
-                                 StringRef planFile) {
-  auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
-  auto given =
-      train ? train.getAs<IntegerAttr>(nn::kHeadChunkRows) : IntegerAttr();
-  if (given && given.getInt() != rows)
-    return failure(fail("'" + planFile + "' is a plan for head_chunk_rows " +
-                        llvm::Twine(rows) + ", but the description has " +
-                        llvm::Twine(given.getInt())));
-  record(module, nn::kHeadChunkRows,
-         Builder(module.getContext()).getI64IntegerAttr(rows));
-  return success();
-}
-
-/// Reads of a plan file what is not about layers.
-static LogicalResult readPlanFile(ModuleOp module, RecomputeOptions &recompute,
-                                  std::string &name) {
-  if (recompute.granularity != "plan")
-    return success();
-  // What cannot be read is told of where it is parsed.
-  auto text = llvm::MemoryBuffer::getFile(recompute.planFile);
-  if (text && failed(checkKind("", recompute.planFile, (*text)->getBuffer(),
-                               frontend::FileRole::Plan)))
-    return failure();
-  FailureOr<remat::PlanFile> plan =
-      remat::parsePlanFile(recompute.planFile, module.getContext());
-  if (failed(plan) ||
-      (plan->headRows &&
-       failed(setHeadRows(module, *plan->headRows, recompute.planFile))))
-    return failure();
-  recompute.isFreeByPlan = recompute.isFree && !plan->isFree;
-  recompute.isFree &= plan->isFree;
-  name = plan->name;
-  return success();
-}
-
-/// Writes the decisions of the step as a plan file, if that is asked for.
-static LogicalResult savePlan(ModuleOp module, StringRef path) {
-  std::string text;
-  if (path.empty())
-    return success();
-  return failure(failed(writePlan(module, text)) ||
-                 failed(writeFile(path, text)));
-}
+//===----------------------------------------------------------------------===//
+// What is asked for
+//===----------------------------------------------------------------------===//
 
 static LogicalResult checkSavePlan(const Options &options, Phase from,
                                    Phase to) {
@@ -293,91 +50,6 @@ static LogicalResult checkSavePlan(const Options &options, Phase from,
   return success();
 }
 
-static FailureOr<std::string> describePlan(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
-  if (!step)
-    return text;
-  FailureOr<remat::Summary> summary = remat::summarize(step);
-  if (failed(summary))
-    return failure();
-  summary->print(os);
-  return text;
-}
-
-/// What is decided on `module` under the plan `name`, and for a second target
-/// on `other`, if that is there.
-static LogicalResult printPlan(ModuleOp module, ModuleOp other,
-                               StringRef name) {
-  FailureOr<std::string> plan = describePlan(module), second = plan;
-  if (other)
-    second = describePlan(other);
-  if (failed(plan) || failed(second))
-    return failure();
-  if (plan->empty())
-    return success();
-  llvm::errs() << "recompute: " << name << "\n";
-  if (*plan == *second)
-    llvm::errs() << *plan;
-  else
-    llvm::errs() << "on the CPU:\n" << *plan << "on GPUs:\n" << *second;
-  return success();
-}
-
-/// Decides `module`, of phase `begin`, for the target that it is set to, and
-/// records the plan's name if it has one. What reports show of a budget comes
-/// back.
-static FailureOr<Met> decide(ModuleOp module, Phase begin, Phase to,
-                             const std::optional<planning::Budget> &budget,
-                             const Options &options,
-                             const RecomputeOptions &recompute,
-                             StringRef planName, bool isCuda,
-                             const planning::MeasureStages &measure) {
-  Met met;
-  RecomputeOptions rest = recompute; // What is still to be decided.
-  bool inference = options.inference == "on";
-  if (budget || !options.pareto.empty()) {
-    if (failed(runPhases(module, begin, Phase::Joint, recompute, inference)))
-      return failure();
-    begin = Phase::Joint;
-    FailureOr<Met> result =
-        meetBudget(module, budget, options, recompute, isCuda, measure);
-    if (failed(result))
-      return failure();
-    met = std::move(*result);
-  }
-  if (budget) {
-    // What the program takes for other things is to fit as well.
-    if (budget->kind == planning::Budget::Kind::Memory)
-      record(module, nn::kMemoryBudget,
-             Builder(module.getContext()).getI64IntegerAttr(budget->bytes));
-    rest = RecomputeOptions();
-    rest.isFree = recompute.isFree;
-  } else if (recompute.stages > 1 && options.describesStages() &&
-             begin <= Phase::Joint) {
-    if (failed(runPhases(module, begin, Phase::Joint, recompute, inference)))
-      return failure();
-    begin = Phase::Joint;
-    FailureOr<report::PipelineNeed> need =
-        measurePipeline(module, options, recompute, isCuda);
-    if (failed(need))
-      return failure();
-    met.pipeline = std::move(*need);
-  }
-  Phase decided = std::max(begin, std::min(to, Phase::Remat));
-  if (failed(runPhases(module, begin, decided, rest, inference)))
-    return failure();
-  if (begin < Phase::Remat && to >= Phase::Remat && !planName.empty()) {
-    RecomputeOptions named;
-    named.granularity = "plan";
-    named.planFile = planName.str();
-    named.isFree = recompute.isFree;
-    recordPlan(module, named, planName);
-  }
-  return met;
-}
-
 static LogicalResult checkInference(const Options &options, Phase from) {
   if (options.inference.getNumOccurrences() && from > Phase::NN)
     return failure(fail("option --inference: needs an input of phase nn, which "
@@ -386,48 +58,321 @@ static LogicalResult checkInference(const Options &options, Phase from) {
   return success();
 }
 
-static int compile(int argc, char **argv) {
+namespace {
+/// A command line, read and found to be consistent.
+struct Command {
   Options options;
-  options.parse(argc, argv);
-  if (options.printKeys) {
+  Targets targets;
+  Goal goal;
+  Phase from = Phase::NN, to = Phase::NN;
+  /// Reports need planned memory; nothing but reports and files of plans is
+  /// asked for.
+  bool plansMemory = false, isReport = false;
+  /// A program or an object, which has a place, or lacks one.
+  bool isFile = false, lacksPlace = false;
+  std::optional<planning::Budget> budget;
+};
+} // namespace
+
+static LogicalResult readPlaces(Command &command) {
+  Options &options = command.options;
+  command.isFile =
+      command.goal.kind == Goal::Program || command.goal.kind == Goal::Object;
+  command.lacksPlace =
+      command.isFile && options.output.empty() && !command.isReport;
+  if (options.output.empty() && !command.isFile && !command.isReport)
+    options.output = "-";
+  if (!command.isFile || command.isReport || command.lacksPlace)
+    return success();
+  return checkOutput(options, command.goal.kind == Goal::Program);
+}
+
+static LogicalResult readCommand(Command &command) {
+  const Options &options = command.options;
+  FailureOr<Targets> targets = readTargets(options);
+  if (failed(targets))
+    return failure();
+  FailureOr<Goal> goal = readGoal(options, *targets);
+  if (failed(goal))
+    return failure();
+  FailureOr<Phase> from = readFrom(options, *targets, *goal);
+  if (failed(from))
+    return failure();
+  command.targets = *targets;
+  command.goal = *goal;
+  command.from = *from;
+  command.to = goal->phase;
+  if (failed(checkInference(options, *from)) ||
+      failed(checkReports(options, *from, command.to)) ||
+      failed(checkSavePlan(options, *from, command.to)))
+    return failure();
+  command.plansMemory = !options.getReport().empty();
+  command.isReport =
+      (command.plansMemory || !options.savePlan.empty() ||
+       !options.pareto.empty() || !options.certificate.empty()) &&
+      options.output.empty() && options.emit.empty();
+  if (command.isReport)
+    command.to = command.plansMemory ? Phase::RT : Phase::Remat;
+  FailureOr<std::optional<planning::Budget>> budget =
+      readBudget(options, *from, command.to);
+  if (failed(budget))
+    return failure();
+  command.budget = *budget;
+  return readPlaces(command);
+}
+
+//===----------------------------------------------------------------------===//
+// What is done
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// From an input to what is asked for. Each step says what is wrong itself.
+class Compilation {
+public:
+  Compilation(Command &command, MLIRContext &context)
+      : options(command.options), targets(command.targets), goal(command.goal),
+        from(command.from), to(command.to), last(command.to), command(command),
+        context(context) {}
+
+  /// What the program ends with.
+  int run(llvm::SourceMgr &sources);
+
+private:
+  LogicalResult read(llvm::SourceMgr &sources);
+  LogicalResult readStages();
+  LogicalResult keepUndecided();
+  LogicalResult decideAll();
+  LogicalResult showPlan();
+  LogicalResult writeReport();
+  int decideStages();
+  int write();
+
+  bool hasOther() const {
+    return targets.areBoth() && to > Phase::Kernels && !command.isReport;
+  }
+
+  const Options &options;
+  const Targets &targets;
+  const Goal &goal;
+  const Phase from;
+  Phase to;         ///< Of `module`, which is not compiled further.
+  const Phase last; ///< Of what is written.
+  Command &command;
+  MLIRContext &context;
+
+  RecomputeOptions recompute;
+  std::string described; ///< The plan.
+  std::optional<frontend::Description> description;
+  OwningOpRef<ModuleOp> module;
+  OwningOpRef<ModuleOp> other;  ///< For a second target.
+  OwningOpRef<ModuleOp> stages; ///< The program of a pipeline.
+  std::optional<StagePrograms> programs;
+  planning::MeasureStages measure;
+  Phase reached = Phase::NN; ///< By `module`.
+  std::string undecidedText; ///< What other plans begin with.
+  std::string planName;      ///< Which a plan has once it is decided.
+  std::string planText;      ///< Of what is decided for the stages.
+  Met met;
+};
+} // namespace
+
+/// What is wrong with the input is to be heard of before what is wrong with the
+/// output.
+LogicalResult Compilation::read(llvm::SourceMgr &sources) {
+  module = readInput(context, sources, options, from, recompute, description);
+  if (!module || failed(checkPlanned(*module, from, targets)) ||
+      failed(checkFiles(options, recompute.planFile)))
+    return failure();
+  if (command.budget)
+    recompute = takeConstraint(options, recompute);
+  if (command.lacksPlace)
+    return failure(fail("needs a place for the program: -o FILE"));
+  if (from < Phase::RT)
+    setTarget(*module, targets.first());
+  // A plan file decides what is free as it decides the rest.
+  described = recompute.describe();
+  if (options.from.empty())
+    recordPlan(*module, recompute, described);
+  reached = from;
+  return success();
+}
+
+/// The program of a pipeline goes its own way. The plan is made for the whole
+/// model first, with the samples of one rank, and shown.
+LogicalResult Compilation::readStages() {
+  if (driver::isForStages(options, description, *module, command.isReport)) {
+    if (failed(checkStages(options, description, targets, goal,
+                           bool(command.budget))))
+      return failure();
+    stages = module->clone();
+  }
+  if (failed(checkProven(options, description)))
+    return failure();
+  if (!description || description->parallel.stages == 1)
+    return success();
+  if (description->parallel.dataParallel > 1) {
+    module = buildPlanned(context, *description, bool(command.budget));
+    if (!module)
+      return failure();
+    setTarget(*module, targets.first());
+    recordPlan(*module, recompute, described);
+  }
+  setSchedule(*module, description->parallel);
+  if (!stages)
+    return success();
+  if (failed(makePipeline(*stages, description->parallel)))
+    return failure();
+  if (command.budget && last >= Phase::Remat) {
+    programs.emplace(*stages, recompute.isFree, options.inference == "on");
+    measure = [this](ModuleOp decided) {
+      return programs->measure(decided, command.budget->kind);
+    };
+  }
+  return success();
+}
+
+LogicalResult Compilation::keepUndecided() {
+  if (!options.comparesPlans())
+    return success();
+  Phase undecided = std::max(from, Phase::Joint);
+  if (failed(runPhases(*module, from, undecided, recompute,
+                       options.inference == "on")))
+    return failure();
+  FailureOr<std::string> text = printUndecided(*module, undecided);
+  if (failed(text))
+    return failure();
+  undecidedText = std::move(*text);
+  reached = undecided;
+  return success();
+}
+
+/// What is not decided yet, each target decides by its own memory and times.
+LogicalResult Compilation::decideAll() {
+  if (from < Phase::Remat && to >= Phase::Remat &&
+      failed(readPlanFile(*module, recompute, planName)))
+    return failure();
+  if (failed(keepUndecided()))
+    return failure();
+  if (command.budget)
+    planName = describeBudget(options);
+  if (hasOther()) {
+    other = module->clone();
+    setTarget(*other, *targets.cuda);
+  }
+  auto decideOn = [&](ModuleOp module, bool isCuda) {
+    return decide(module, reached, to, command.budget, options, recompute,
+                  planName, isCuda, measure);
+  };
+  FailureOr<Met> found = decideOn(*module, /*isCuda=*/!targets.cpu);
+  if (failed(found) && command.budget && description && !options.quiet)
+    adviseOn(context, *description, *command.budget, options, recompute,
+             targets.first());
+  if (failed(found) || (other && failed(decideOn(*other, /*isCuda=*/true))))
+    return failure();
+  met = std::move(*found);
+  if (command.budget) {
+    recompute.granularity = "plan";
+    recompute.planFile = planName;
+    described = recompute.describe();
+  }
+  reached = std::max(reached, std::min(to, Phase::Remat));
+  return success();
+}
+
+LogicalResult Compilation::showPlan() {
+  if (from < Phase::Remat && to >= Phase::Remat && !options.quiet &&
+      failed(printPlan(*module, other ? *other : ModuleOp(), described)))
+    return failure();
+  if (stages && failed(writePlan(*module, planText)))
+    return failure();
+  std::string text;
+  if (options.savePlan.empty())
+    return success();
+  return failure(failed(writePlan(*module, text)) ||
+                 failed(writeFile(options.savePlan, text)));
+}
+
+LogicalResult Compilation::writeReport() {
+  FailureOr<report::Plan> plan =
+      readPlan(*module, undecidedText, options, recompute);
+  if (failed(plan))
+    return failure();
+  plan->budget = met.budget;
+  plan->pipeline = met.pipeline;
+  std::string decidedText;
+  if (description &&
+      (!command.budget || succeeded(writePlan(*module, decidedText))))
+    addStepTimes(*plan, context, *description, decidedText, options, recompute,
+                 targets.first());
+  if (failed(runPhases(*module, reached, Phase::RT, recompute)))
+    return failure();
+  reached = std::max(reached, Phase::RT);
+  return writeReports(*plan, *module, options, recompute);
+}
+
+/// Lets the stages do what is decided, and writes them.
+int Compilation::decideStages() {
+  if (auto train = (*module)->getAttrOfType<DictionaryAttr>(nn::kTrainAttr))
+    if (auto name = train.getAs<StringAttr>("recompute"))
+      record(*stages, "recompute", name);
+  return compileDecided(planText, *stages, last, options, targets, recompute,
+                        command.budget, command.isFile);
+}
+
+/// Leads the module to its last phase and writes what is asked for.
+int Compilation::write() {
+  if (failed(runPhases(*module, reached, to, recompute, /*inference=*/true,
+                       targets.first())))
+    return 1;
+  if (!options.quiet)
+    printMemory(*module);
+  if (goal.kind == Goal::Kernels)
+    return writeKernels(*module, options, targets.chips);
+  if (goal.kind == Goal::PTX || goal.kind == Goal::Cubin)
+    return writeDeviceCode(*module, options, goal, targets.chips.front());
+  if (command.isFile)
+    return writeProgram(targets.cpu ? *module : ModuleOp(),
+                        other          ? *other
+                        : targets.cuda ? *module
+                                       : ModuleOp(),
+                        options, targets.chips);
+  return failed(writeFile(options.output,
+                          [&](llvm::raw_ostream &os) { module->print(os); }));
+}
+
+int Compilation::run(llvm::SourceMgr &sources) {
+  if (failed(read(sources)) || failed(readStages()))
+    return 1;
+  if (stages && (last < Phase::Remat || !description))
+    return compileStages(*stages, from, last, options, targets, recompute,
+                         command.isFile);
+  if (stages) {
+    command.isReport = true;
+    to = command.plansMemory ? Phase::RT : Phase::Remat;
+  }
+  if (failed(decideAll()) || failed(showPlan()))
+    return 1;
+  if (hasOther() && failed(runPhases(*other, reached, Phase::NVVM, recompute,
+                                     /*inference=*/true, *targets.cuda)))
+    return 1;
+  if (command.plansMemory && failed(writeReport()))
+    return 1;
+  if (!command.isReport)
+    return write();
+  return stages ? decideStages() : 0;
+}
+
+static int compile(int argc, char **argv) {
+  Command command;
+  command.options.parse(argc, argv);
+  if (command.options.printKeys) {
     frontend::printKeysAsMarkdown(llvm::outs());
     return 0;
   }
-  if (options.input.empty())
+  if (command.options.input.empty())
     return fail("needs a description, as in: reprisec model.yaml -o train");
-
-  FailureOr<Targets> targets = readTargets(options);
-  if (failed(targets))
+  if (failed(readCommand(command)))
     return 1;
-  FailureOr<Goal> goal = readGoal(options, *targets);
-  if (failed(goal))
-    return 1;
-  FailureOr<Phase> from = readFrom(options, *targets, *goal);
-  if (failed(from))
-    return 1;
-  Phase to = goal->phase;
-  if (failed(checkInference(options, *from)) ||
-      failed(checkReports(options, *from, to)) ||
-      failed(checkSavePlan(options, *from, to)))
-    return 1;
-  bool plansMemory = !options.getReport().empty();
-  bool isReport = (plansMemory || !options.savePlan.empty() ||
-                   !options.pareto.empty() || !options.certificate.empty()) &&
-                  options.output.empty() && options.emit.empty();
-  if (isReport)
-    to = plansMemory ? Phase::RT : Phase::Remat;
-  FailureOr<std::optional<planning::Budget>> budget =
-      readBudget(options, *from, to);
-  if (failed(budget))
-    return 1;
-  bool isFile = goal->kind == Goal::Program || goal->kind == Goal::Object;
-  bool lacksPlace = isFile && options.output.empty() && !isReport;
-  if (options.output.empty() && !isFile && !isReport)
-    options.output = "-";
-  if (isFile && !isReport && !lacksPlace &&
-      failed(checkOutput(options, goal->kind == Goal::Program)))
-    return 1;
-
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
@@ -435,167 +380,7 @@ static int compile(int argc, char **argv) {
   llvm::SourceMgr sources;
   sources.setDiagHandler(printMessage);
   SourceMgrDiagnosticHandler handler(sources, &context);
-  RecomputeOptions recompute;
-  std::optional<frontend::Description> description;
-  OwningOpRef<ModuleOp> module =
-      readInput(context, sources, options, *from, recompute, description);
-  if (!module || failed(checkPlanned(*module, *from, *targets)) ||
-      failed(checkFiles(options, recompute.planFile)))
-    return 1;
-  if (*budget)
-    recompute = takeConstraint(options, recompute);
-  // What is wrong with the input is to be heard of first.
-  if (lacksPlace)
-    return fail("needs a place for the program: -o FILE");
-  if (*from < Phase::RT)
-    setTarget(*module, targets->first());
-  // A plan file decides what is free as it decides the rest.
-  std::string described = recompute.describe();
-  if (options.from.empty())
-    recordPlan(*module, recompute, described);
-
-  OwningOpRef<ModuleOp> stages;
-  std::string planText; // Of what is decided for them.
-  Phase last = to;
-  std::optional<StagePrograms> programs;
-  planning::MeasureStages measure;
-  bool isStages = isForStages(options, description, *module, isReport);
-  if (isStages) {
-    if (failed(
-            checkStages(options, description, *targets, *goal, bool(*budget))))
-      return 1;
-    stages = module->clone();
-  }
-  if (failed(checkProven(options, description)))
-    return 1;
-  if (description && description->parallel.stages > 1 &&
-      description->parallel.dataParallel > 1) {
-    module = buildPlanned(context, *description, bool(*budget));
-    if (!module)
-      return 1;
-    setTarget(*module, targets->first());
-    recordPlan(*module, recompute, described);
-  }
-  if (description && description->parallel.stages > 1)
-    setSchedule(*module, description->parallel);
-  if (isStages) {
-    if (description && failed(makePipeline(*stages, description->parallel)))
-      return 1;
-    if (last < Phase::Remat || !description)
-      return compileStages(*stages, *from, last, options, *targets, recompute,
-                           isFile);
-    if (*budget) {
-      programs.emplace(*stages, recompute.isFree, options.inference == "on");
-      measure = [&, kind = (*budget)->kind](ModuleOp decided) {
-        return programs->measure(decided, kind);
-      };
-    }
-    // The plan is made for the whole model first, and shown.
-    isReport = true;
-    to = plansMemory ? Phase::RT : Phase::Remat;
-  }
-  auto finish = [&]() -> int {
-    if (!stages)
-      return 0;
-    if (auto train = (*module)->getAttrOfType<DictionaryAttr>(nn::kTrainAttr))
-      if (auto name = train.getAs<StringAttr>("recompute"))
-        record(*stages, "recompute", name);
-    return compileDecided(planText, *stages, last, options, *targets, recompute,
-                          *budget, isFile);
-  };
-
-  std::string planName; // Which a plan has once it is decided.
-  if (*from < Phase::Remat && to >= Phase::Remat &&
-      failed(readPlanFile(*module, recompute, planName)))
-    return 1;
-
-  // What other plans begin with.
-  Phase undecided = std::max(*from, Phase::Joint), begin = *from;
-  std::string undecidedText;
-  if (options.comparesPlans()) {
-    if (failed(runPhases(*module, *from, undecided, recompute,
-                         options.inference == "on")))
-      return 1;
-    FailureOr<std::string> text = printUndecided(*module, undecided);
-    if (failed(text))
-      return 1;
-    undecidedText = std::move(*text);
-    begin = undecided;
-  }
-  if (*budget)
-    planName = describeBudget(options);
-  // What is not decided yet, each target decides by its own memory and times.
-  OwningOpRef<ModuleOp> other;
-  bool hasOther = targets->areBoth() && to > Phase::Kernels && !isReport;
-  if (hasOther) {
-    other = module->clone();
-    setTarget(*other, *targets->cuda);
-  }
-  FailureOr<Met> met = decide(*module, begin, to, *budget, options, recompute,
-                              planName, !targets->cpu, measure);
-  if (failed(met) && *budget && description && !options.quiet)
-    adviseOn(context, *description, **budget, options, recompute,
-             targets->first());
-  if (failed(met) ||
-      (hasOther && failed(decide(*other, begin, to, *budget, options, recompute,
-                                 planName, /*isCuda=*/true, measure))))
-    return 1;
-  if (*budget) {
-    recompute.granularity = "plan";
-    recompute.planFile = planName;
-    described = recompute.describe();
-  }
-  Phase decided = std::min(to, Phase::Remat);
-  if (*from < Phase::Remat && to >= Phase::Remat && !options.quiet &&
-      failed(printPlan(*module, hasOther ? *other : ModuleOp(), described)))
-    return 1;
-  if (failed(savePlan(*module, options.savePlan)) ||
-      (stages && failed(writePlan(*module, planText))))
-    return 1;
-  if (isReport && !plansMemory)
-    return finish();
-  if (hasOther &&
-      failed(runPhases(*other, std::max(*from, decided), Phase::NVVM, recompute,
-                       /*inference=*/true, *targets->cuda)))
-    return 1;
-  if (!options.getReport().empty()) {
-    FailureOr<report::Plan> plan =
-        readPlan(*module, undecidedText, options, recompute);
-    if (succeeded(plan)) {
-      plan->budget = met->budget;
-      plan->pipeline = met->pipeline;
-    }
-    std::string decidedText;
-    if (succeeded(plan) && description &&
-        (!*budget || succeeded(writePlan(*module, decidedText))))
-      addStepTimes(*plan, context, *description, decidedText, options,
-                   recompute, targets->first());
-    if (failed(plan) ||
-        failed(runPhases(*module, decided, Phase::RT, recompute)) ||
-        failed(writeReports(*plan, *module, options, recompute)))
-      return 1;
-    if (isReport)
-      return finish();
-    decided = Phase::RT;
-  }
-  if (failed(runPhases(*module, std::max(*from, decided), to, recompute,
-                       /*inference=*/true, targets->first())))
-    return 1;
-  if (!options.quiet)
-    printMemory(*module);
-  if (goal->kind == Goal::Kernels)
-    return writeKernels(*module, options, targets->chips);
-  if (goal->kind == Goal::PTX || goal->kind == Goal::Cubin)
-    return writeDeviceCode(*module, options, *goal, targets->chips.front());
-  if (isFile)
-    return writeProgram(targets->cpu ? *module : ModuleOp(),
-                        hasOther        ? *other
-                        : targets->cuda ? *module
-                                        : ModuleOp(),
-                        options, targets->chips);
-
-  return failed(writeFile(options.output,
-                          [&](llvm::raw_ostream &os) { module->print(os); }));
+  return Compilation(command, context).run(sources);
 }
 
 int main(int argc, char **argv) {

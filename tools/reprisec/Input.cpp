@@ -1,0 +1,186 @@
+//===- Input.cpp - What reprisec is given ---------------------------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Input.h"
+#include "Files.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "reprise/Dialect/NN/Axes.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::driver;
+
+/// Refuses what is clearly of another phase than `--from` says.
+static LogicalResult checkPhase(ModuleOp module, Phase from) {
+  if (isPipeline(module))
+    return success();
+  bool hasForward = module.lookupSymbol(nn::kForwardFunction);
+  bool hasStep = module.lookupSymbol(nn::kStepFunction);
+  StringRef phase;
+  if (module->hasAttr(rt::kPlanAttr))
+    phase = from < Phase::RT ? "rt or of one behind it" : "";
+  else if (hasForward && !hasStep)
+    phase = from == Phase::NN ? "" : "nn";
+  else if (hasStep && !hasForward && from == Phase::NN)
+    phase = "joint or of one behind it";
+  if (phase.empty())
+    return success();
+  return module->emitError("is IR of the phase ")
+         << phase << ", but --from says " << stringifyPhase(from);
+}
+
+/// What the description of a module asked for. What is decided may have any
+/// name, and no request.
+static LogicalResult readRequest(ModuleOp module, Phase from,
+                                 RecomputeOptions &recompute) {
+  if (auto request =
+          module->getAttrOfType<remat::RequestAttr>(remat::kRequestAttr)) {
+    recompute = RecomputeOptions::get(request);
+    return success();
+  }
+  auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+  auto plan = train ? train.getAs<StringAttr>("recompute") : StringAttr();
+  if (!plan)
+    return success();
+  if (from < Phase::Remat)
+    return module->emitError("has the name of a plan, ")
+           << plan << ", as 'recompute' in 'nn.train', but nothing is decided "
+           << "before the phase remat: what is to be decided is said by "
+           << "'remat.request', as in remat.request = #remat.request<"
+           << "granularity = \"full\", method = \"uniform\", layers = 1>";
+  recompute.granularity = "plan";
+  recompute.planFile = plan.str();
+  return success();
+}
+
+/// A module as text, and the plan that its description asked for.
+static OwningOpRef<ModuleOp> readIR(MLIRContext &context,
+                                    llvm::SourceMgr &sources,
+                                    const Options &options, Phase from,
+                                    RecomputeOptions &recompute) {
+  std::string error;
+  auto buffer = openInputFile(options.input, &error);
+  if (!buffer) {
+    fail(error);
+    return nullptr;
+  }
+  if (failed(checkKind("option --from: ", options.input, buffer->getBuffer(),
+                       frontend::FileRole::IR)))
+    return nullptr;
+  for (const auto &key : options.keys)
+    if (key->getNumOccurrences()) {
+      fail("option --" + key->ArgStr + ": is a key of a description, but " +
+           "--from says that the input is IR");
+      return nullptr;
+    }
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  auto module = parseSourceFile<ModuleOp>(sources, &context);
+  if (module && failed(checkPhase(*module, from)))
+    return nullptr;
+  if (!module || failed(readRequest(*module, from, recompute)))
+    return nullptr;
+  return module;
+}
+
+/// What the description says of recompute, in the words of the pipeline.
+static LogicalResult takeRecompute(const frontend::Description &description,
+                                   const Options &options,
+                                   RecomputeOptions &recompute) {
+  const frontend::Recompute &given = description.recompute;
+  recompute.granularity = given.planFile.empty() ? given.granularity : "plan";
+  recompute.planFile = given.planFile;
+  recompute.method = given.method;
+  recompute.numLayers = given.numLayers;
+  recompute.modules = given.modules;
+  recompute.keepsIdleSegment = given.lastSegment == "auto";
+  recompute.sharesSaved = given.distributesSaved;
+  recompute.isFree = given.isFree == "on";
+  recompute.hasRules = !given.planFile.empty();
+  recompute.stages = description.parallel.stages;
+  recompute.chunks = description.parallel.chunks;
+  int64_t ranks = description.parallel.tensorParallel;
+  bool isSequence = description.parallel.sequenceParallel;
+  if (!options.accounting.empty()) {
+    recompute.tensorRanks = ranks;
+    recompute.sharesPositions = isSequence;
+  }
+  if (!given.distributesSaved)
+    return success();
+  if (ranks < 2)
+    return failure(fail("'distribute_saved_activations' needs "
+                        "tensor_model_parallel_size above 1, but got " +
+                        llvm::Twine(ranks)));
+  if (isSequence)
+    return failure(fail("'distribute_saved_activations' needs no "
+                        "sequence_parallel, with which the " +
+                        llvm::Twine(ranks) +
+                        " ranks share what is kept already"));
+  return success();
+}
+
+OwningOpRef<ModuleOp>
+driver::readInput(MLIRContext &context, llvm::SourceMgr &sources,
+                  const Options &options, Phase from,
+                  RecomputeOptions &recompute,
+                  std::optional<frontend::Description> &text) {
+  if (!options.from.empty())
+    return readIR(context, sources, options, from, recompute);
+  frontend::DescriptionReader reader(sources);
+  for (auto [key, name] : llvm::zip(options.keys, options.keyNames))
+    if (key->getNumOccurrences() && failed(reader.setOption(name, *key)))
+      return nullptr;
+  FailureOr<frontend::Description> description = reader.read(options.input);
+  if (failed(description))
+    return nullptr;
+  if (options.verbose)
+    for (const std::string &key : description->ignoredKeys)
+      llvm::WithColor::note()
+          << "the key '" << key << "' of the model means nothing here\n";
+  if (failed(takeRecompute(*description, options, recompute)))
+    return nullptr;
+  // Megatron's figures are for so many ranks, beside a plan for one.
+  if (!options.accounting.empty()) {
+    int64_t &ranks = description->parallel.tensorParallel;
+    if (ranks > 1 && !options.quiet)
+      llvm::WithColor::note()
+          << "with --accounting, plan and program are of one rank with whole "
+             "tensors, and Megatron's figures and times of a step of "
+          << ranks << " ranks\n";
+    ranks = 1;
+    description->parallel.sequenceParallel = false;
+  }
+  text = *description;
+  return frontend::buildModel(context, *description);
+}
+
+OwningOpRef<ModuleOp> driver::buildPlanned(MLIRContext &context,
+                                           frontend::Description description,
+                                           bool hasBudget) {
+  int64_t &ranks = description.parallel.dataParallel;
+  int64_t experts = description.parallel.expertParallel;
+  description.train.globalBatchSize =
+      description.getGlobalBatchSize() / ranks * experts;
+  ranks = experts;
+  description.parallel.reductionGroups.reset();
+  OwningOpRef<ModuleOp> module = frontend::buildModel(context, description);
+  if (!module || !hasBudget || experts == 1)
+    return module;
+  (*module)->setAttr(
+      nn::kMeshAttr,
+      nn::MeshAttr::get(&context, StringAttr::get(&context, nn::kExpertAxis),
+                        {experts}, {int64_t(0)}));
+  (*module)->removeAttr(nn::kDistributedOptimizerAttr);
+  return module;
+}
