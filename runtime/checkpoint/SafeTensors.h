@@ -56,6 +56,11 @@ public:
   const TensorEntry *begin() const { return tensors.begin(); }
   const TensorEntry *end() const { return tensors.end(); }
 
+  /// Takes out of all names the parts of modules that wrap others, such as
+  /// `_orig_mod.`, wherever they stand. \returns how many names had any; -1, if
+  /// two tensors have one name then.
+  int unwrap(Error &error);
+
   /// The tensor of this name, or null.
   const TensorEntry *find(std::string_view name) const;
 

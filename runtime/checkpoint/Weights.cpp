@@ -107,6 +107,7 @@ public:
   Match(const TensorSet &set, const ModelTensors &tensors);
 
   FoundTensor find(int parameter) const { return find(prefix, parameter); }
+  bool isWhole() const { return found == countWanted(); }
   /// Of the embedding that is the head, too; null if the model has no such.
   const TensorEntry *tied() const {
     return embedding < 0 ? nullptr : find(embedding).entry;
@@ -120,11 +121,12 @@ private:
   FoundTensor find(const char *prefix, int parameter) const;
   int countWanted() const;
   int countFound(const char *prefix) const;
-  bool tryPrefixes(std::string_view name, int &most);
+  bool tryPrefixes(std::string_view name);
 
   const TensorSet &set;
   const ModelTensors &tensors;
   int embedding = -1;
+  int found; ///< Parameters, copies apart, behind the prefix.
 };
 } // namespace
 
@@ -139,9 +141,9 @@ Match::Match(const TensorSet &set, const ModelTensors &tensors)
   }
   if (hasHead)
     embedding = -1;
-  int most = countFound("");
+  found = countFound("");
   for (int i = 0; i < tensors.numParameters(); ++i)
-    if (most == countWanted() || tryPrefixes(tensors[i].name, most))
+    if (isWhole() || tryPrefixes(tensors[i].name))
       break;
 }
 
@@ -169,7 +171,7 @@ int Match::countFound(const char *prefix) const {
 
 /// Takes the prefix behind which most parameters are, of those that stand
 /// before this name. False if there is none.
-bool Match::tryPrefixes(std::string_view name, int &most) {
+bool Match::tryPrefixes(std::string_view name) {
   bool any = false;
   for (const TensorEntry &entry : set)
     for (std::string_view known : {name, withoutBase(name)}) {
@@ -181,8 +183,8 @@ bool Match::tryPrefixes(std::string_view name, int &most) {
       char candidate[sizeof(prefix)] = "";
       memcpy(candidate, entry.name, length);
       int count = countFound(candidate);
-      if (count > most) {
-        most = count;
+      if (count > found) {
+        found = count;
         memcpy(prefix, candidate, sizeof(prefix));
       }
     }
@@ -356,13 +358,17 @@ bool reprise::runtime::loadWeights(const char *path,
   TensorSet set;
   if (!set.open(path, error))
     return offerCheckpoint(path, error);
-  Match match(set, tensors);
+  Match asTheyAre(set, tensors);
+  int wrapped = asTheyAre.isWhole() ? 0 : set.unwrap(error);
+  if (wrapped < 0)
+    return false;
+  Match match = wrapped ? Match(set, tensors) : asTheyAre;
   Sources sources;
   const TensorEntry *head = nullptr;
   int leftOut = 0;
   if (!findSources(path, set, tensors, match, sources, head, leftOut, error))
     return false;
-  report = {tensors.numParameters(), set.numFiles(), 0, leftOut, ""};
+  report = {tensors.numParameters(), set.numFiles(), 0, leftOut, "", wrapped};
   memcpy(report.prefix, match.prefix, sizeof(report.prefix));
   for (int i = 0; i < tensors.numParameters(); ++i) {
     const TensorEntry *source = sources.entries[size_t(i)];

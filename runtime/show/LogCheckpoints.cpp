@@ -25,6 +25,8 @@ void Log::weights(const WeightsReport &report, const DataMark &data,
     json.member("bytes", report.bytes);
     if (report.prefix[0])
       json.member("prefix", +report.prefix);
+    if (report.wrapped)
+      json.member("wrapped", report.wrapped);
     if (report.leftOut)
       json.member("left_out", report.leftOut);
     json.finish();
@@ -34,6 +36,10 @@ void Log::weights(const WeightsReport &report, const DataMark &data,
            grouped(report.tensors).chars, report.files,
            report.files == 1 ? "" : "s", human(report.bytes).chars,
            isBehind ? ", behind the prefix " : "", report.prefix);
+    if (report.wrapped)
+      printf("         %s of their names without the parts of modules that "
+             "wrap others, such as _orig_mod.\n",
+             grouped(report.wrapped).chars);
     if (report.leftOut)
       printf("         without %d tensors of layers that predict further "
              "tokens, which the model has not\n",

@@ -290,6 +290,40 @@ TEST_F(Weights, APrefixOfAllNamesIsPassedOver) {
   }
 }
 
+// Who wraps parts of a model has names with the wrappers in the middle, of some
+// tensors or of all, behind a prefix or not.
+TEST_F(Weights, ModulesThatWrapOthersArePassedOver) {
+  std::vector<float> values = load(sources);
+  EXPECT_EQ(report.wrapped, 0);
+  for (const char *wrapper :
+       {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.",
+        "_forward_module.", "_fpw_module.", "module.",
+        "_fsdp_wrapped_module._checkpoint_wrapped_module._orig_mod."})
+    for (std::string prefix : {"", "model.transformer.", "module."}) {
+      std::map<std::string, Source> wrapped;
+      for (auto &[name, source] : sources) {
+        size_t layer = name.find("attn.");
+        std::string part = layer == name.npos ? "" : wrapper;
+        wrapped[prefix + std::string(name).insert(part.size() ? layer : 0,
+                                                  part)] = source;
+      }
+      EXPECT_EQ(load(wrapped), values) << prefix << wrapper << error.text;
+      EXPECT_EQ(report.wrapped, prefix == "module." ? 3 : 2);
+    }
+  // A name that only ends so is another one, and two that become one are none.
+  std::map<std::string, Source> other = sources;
+  other["h.0.my_module.attn.c_attn.bias"] = other["h.0.attn.c_attn.bias"];
+  other.erase("h.0.attn.c_attn.bias");
+  EXPECT_EQ(refusal(other),
+            "'w.safetensors' has no tensor 'transformer.h.0.attn.c_attn.bias'; "
+            "it has 'h.0.my_module.attn.c_attn.bias', which the model has not");
+  other["h.0.module.attn.c_attn.weight"] = other["h.0.attn.c_attn.weight"];
+  EXPECT_EQ(refusal(other),
+            "without the parts of names that wrap modules, such as _orig_mod., "
+            "tensor 'h.0.attn.c_attn.weight' is in 'w.safetensors' and in "
+            "'w.safetensors'");
+}
+
 // A model that has its head tied to the embedding is in a file once, under
 // either name, or twice with equal values.
 TEST_F(Weights, ATiedPairHasEitherName) {
@@ -321,9 +355,8 @@ TEST_F(Weights, MissingTensorsAreToldBesideThoseThatAreThere) {
   std::map<std::string, Source> part;
   part["module.h.0.attn.c_attn.bias"] = sources["h.0.attn.c_attn.bias"];
   part["module.wte.weight"] = sources["wte.weight"];
-  EXPECT_EQ(refusal(part),
-            "'w.safetensors' has no tensor "
-            "'transformer.h.0.attn.c_attn.weight' behind the prefix 'module.'");
+  EXPECT_EQ(refusal(part), "'w.safetensors' has no tensor "
+                           "'transformer.h.0.attn.c_attn.weight'");
 }
 
 TEST_F(Weights, Refusals) {
