@@ -1,4 +1,4 @@
-//===- ExpertKernels.h - Kernels of experts and latent attention -*- C++ -*-==//
+//===- ExpertKernels.h - Kernels of experts and latent heads ----*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
