@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FindUnits.h"
+#include "GroupedProducts.h"
 #include "NNToLinalg.h"
 #include "PrepareSchedule.h"
 #include "ScheduleBuilder.h"
@@ -48,6 +49,7 @@ private:
   LogicalResult formUnit(unsigned index);
   LogicalResult formProductUnit(const Unit &unit);
   Value formHeads(Operation *product, const SharedHeads &shared, Value value);
+  bool hasLibrary();
   bool makesSquares(Operation *product, Operation *last);
   void putInPlace(Group &group, unsigned index);
   void formLaunch(unsigned index);
@@ -157,6 +159,11 @@ LogicalResult ScheduleFormer::formProductUnit(const Unit &unit) {
                   : makesSquares(product, last) ? Beside::Squares
                                                 : Beside::Nothing;
   rt::GemmOp gemm = formProduct(builder, product, addend, beside);
+  if (gemm.getOffsets() && hasLibrary()) {
+    last->getResult(0).replaceAllUsesWith(
+        formGroupedProduct(schedule, gemm, product));
+    return success();
+  }
   schedule.annotate(gemm, product, product.getOperation());
   if (sums)
     sums->getResult(0).replaceAllUsesWith(gemm.getAuxiliary());
@@ -201,15 +208,19 @@ Value ScheduleFormer::formHeads(Operation *product, const SharedHeads &shared,
   return schedule.formLaunch(kernel, value, flops, product).getResult(0);
 }
 
+/// Whether products are a library's, which says how large its workspace is.
+bool ScheduleFormer::hasLibrary() {
+  auto module = function->getParentOfType<ModuleOp>();
+  return module && module->hasAttr(rt::kGemmWorkspaceAttr);
+}
+
 /// Whether `product`, whose result is that of `last`, sums the squares of a
 /// gradient for the norm, which then need not read it: it is the gradient of a
 /// weight, which nothing is added to any more. Those of the CPU do, not a
 /// library's.
 bool ScheduleFormer::makesSquares(Operation *product, Operation *last) {
-  auto module = function->getParentOfType<ModuleOp>();
-  bool isLibrary = module && module->hasAttr(rt::kGemmWorkspaceAttr);
   auto gradient = dyn_cast<ProductGradient>(product);
-  return !isLibrary && gradient && gradient.isOfWeight() &&
+  return !hasLibrary() && gradient && gradient.isOfWeight() &&
          llvm::any_of(last->getResult(0).getUsers(), [](Operation *user) {
            auto norm = dyn_cast<ScheduleBody>(user);
            return norm && norm.readsSquares();

@@ -1,5 +1,6 @@
 // RUN: reprise-opt %s --pass-pipeline='builtin.module(reprise-form-kernels)' | FileCheck %s
 // RUN: reprise-opt %s --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg))' | FileCheck %s --check-prefix=LOOPS
+// RUN: sed '1i module attributes {rt.gemm_workspace = 4096 : i64} {' %s | sed '$a }' | reprise-opt --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg),reprise-verify-kernels)' | FileCheck %s --check-prefix=LIBRARY
 
 // Products of groups read rows where tokens are, and no value has them sorted.
 // The gradient of a weight is added to its sum in place.
@@ -40,3 +41,18 @@ func.func @gradients(%x: tensor<2x8x24xf32>, %w: tensor<4x96x24xf32>, %u: tensor
 // LOOPS:   rt.choose_experts
 // LOOPS: func private @sort_rows
 // LOOPS:   rt.sort_rows
+
+// A library has no products of groups: they are kernels, of which equal ones are
+// one. Sums that are added to are in place.
+
+// LIBRARY-LABEL: func.func @forward(
+//       LIBRARY:   %[[S:.*]]:3 = rt.launch @sort_rows
+//       LIBRARY:   rt.launch @[[$FORWARD:grouped_product_32x96x24_of_4_transpose_b_gather_a_2]](%{{.*}}, %{{.*}}, %[[S]]#2, %[[S]]#0) {flops
+// LIBRARY-LABEL: func.func @gradients(
+//   LIBRARY-NOT:   rt.gemm
+//       LIBRARY:   rt.launch @grouped_product_32x24x96_of_4(
+//       LIBRARY:   rt.launch @[[$SUM:grouped_product_96x24x32_of_4_transpose_a_gather_b_2_add]](
+//       LIBRARY:   rt.launch @grouped_product_24x96x32_of_4_transpose_a_gather_a_2(
+//       LIBRARY: func.func private @[[$FORWARD]](
+//  LIBRARY-NEXT:   rt.gemm %{{.*}}, %{{.*}} groups(%{{.*}}) order(%{{.*}}) gather a slots 2 transpose_b m 32 n 96 k 24
+//       LIBRARY: func.func private @[[$SUM]]({{.*}}, %{{.*}}: tensor<4x96x24xf32> {rt.in_place = 0 : i64})

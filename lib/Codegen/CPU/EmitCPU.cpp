@@ -148,6 +148,10 @@ static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
                .Case<rt::SplitColumnsOp, rt::JoinColumnsOp, rt::LatentHeadsOp,
                      rt::LatentHeadsBackwardOp>(
                    [&](auto op) { return emitColumns(code, op, kernel); })
+               .Default([](Operation *other) {
+                 return other->emitOpError("needs to be in a schedule on a "
+                                           "CPU, whose runtime makes products");
+               })
          : emitLoops(code, kernel);
   if (version.wide)
     setWide(kernel.function);

@@ -66,17 +66,19 @@ void ForwardEmitter::emit() {
   Value entry = code.div(head, shape.queryHeads);
   Value inEntry = code.rem(head, shape.queryHeads);
   Value keyHead = code.div(inEntry, shape.group());
-  auto query =
-      tile.matrix(places.operands[0], entry, inEntry, shape.queryHeads);
-  auto key = tile.matrix(places.operands[1], entry, keyHead, shape.keyHeads);
-  auto value = tile.matrix(places.operands[2], entry, keyHead, shape.keyHeads);
+  auto query = tile.matrix(places.operands[0], entry, inEntry, shape.queryHeads,
+                           shape.width);
+  auto key = tile.matrix(places.operands[1], entry, keyHead, shape.keyHeads,
+                         shape.width);
+  auto value = tile.matrix(places.operands[2], entry, keyHead, shape.keyHeads,
+                           shape.valueWidth);
 
   tile.copy(query, first, division.ownRows(), tile.ownTile(0));
   commitCopies(code);
 
   // The maximum and, of this thread's columns, the sum for both of its rows.
   Values state = {code.f32(-1e30), code.f32(-1e30), code.f32(0), code.f32(0)};
-  state.append(tile.zeros());
+  state.append(tile.zeros(shape.valueWidth));
   Value end =
       code.min(code.add(first, division.ownRows()), code.i32(shape.length));
   Value count =
@@ -95,14 +97,15 @@ void ForwardEmitter::emit() {
           return;
         waitForCopies(code, 1);
         code.barrier();
-        queries = tile.rowsToKeep(tile.ownTile(0));
+        queries = tile.rowsToKeep(tile.ownTile(0), shape.width);
       },
       [&](Value index, ValueRange state) {
         return step(state, {head, first, firstOf(index), false},
                     tile.walkedTile(index, 0), tile.walkedTile(index, 1));
       });
   write(state, head, first,
-        tile.matrix(places.results[0], entry, inEntry, shape.queryHeads));
+        tile.matrix(places.results[0], entry, inEntry, shape.queryHeads,
+                    shape.valueWidth));
 }
 
 /// One tile of keys.
@@ -110,7 +113,8 @@ ForwardEmitter::Values ForwardEmitter::step(ValueRange state,
                                             const Scores &where, Value keys,
                                             Value values) {
   Values scores = tile.masked(
-      tile.finish(tile.products(tile.ownTile(0), keys, queries)), where);
+      tile.finish(tile.products(tile.ownTile(0), keys, shape.width, queries)),
+      where);
   Values factors = tile.factors(where);
   // In powers of two: p = 2^(log2(e) scale (score - max)).
   Value scale = code.f32(shape.scale / kLn2);

@@ -66,13 +66,20 @@ private:
                   function_ref<Value(size_t)> logSum,
                   function_ref<Value(size_t)> delta);
   Matrix ofQueries(Value buffer, Value entry, Value head) {
-    return tile.matrix(buffer, entry, head, shape.queryHeads);
+    return tile.matrix(buffer, entry, head, shape.queryHeads, shape.width);
   }
   Matrix ofKeys(Value buffer, Value entry, Value head) {
-    return tile.matrix(buffer, entry, head, shape.keyHeads);
+    return tile.matrix(buffer, entry, head, shape.keyHeads, shape.width);
+  }
+  /// Outputs have heads of queries, as wide as values.
+  Matrix ofOutputs(Value buffer, Value entry, Value head) {
+    return tile.matrix(buffer, entry, head, shape.queryHeads, shape.valueWidth);
+  }
+  Matrix ofValues(Value buffer, Value entry, Value head) {
+    return tile.matrix(buffer, entry, head, shape.keyHeads, shape.valueWidth);
   }
   AttentionTile::RowSource rowsOf(Value entry, Value inEntry, Value head) {
-    return {ofQueries(places.operands[kOut], entry, inEntry),
+    return {ofOutputs(places.operands[kOut], entry, inEntry),
             places.operands[kLse], head};
   }
   /// Begins to copy both tiles of a step.
@@ -115,8 +122,10 @@ BackwardEmitter::Weights BackwardEmitter::weights(
     function_ref<Value(size_t)> logSum, function_ref<Value(size_t)> delta) {
   if (!tile.isAsync())
     beside();
-  Values scores = tile.products(tile.ownTile(0), tile.walkedTile(step, 0));
-  Values gradients = tile.products(tile.ownTile(1), tile.walkedTile(step, 1));
+  Values scores =
+      tile.products(tile.ownTile(0), tile.walkedTile(step, 0), shape.width);
+  Values gradients = tile.products(tile.ownTile(1), tile.walkedTile(step, 1),
+                                   shape.valueWidth);
   if (tile.isAsync())
     beside();
   scores = tile.masked(tile.finish(scores, /*later=*/1), where);
@@ -142,7 +151,7 @@ void BackwardEmitter::ownKeys(Value index) {
   Value entry = code.div(head, shape.keyHeads);
   Value keyHead = code.rem(head, shape.keyHeads);
   copyOwn(ofKeys(places.operands[kKey], entry, keyHead),
-          ofKeys(places.operands[kValue], entry, keyHead), first);
+          ofValues(places.operands[kValue], entry, keyHead), first);
   commitCopies(code);
 
   // A step is a head of the group and a tile of its queries, from the first
@@ -163,15 +172,15 @@ void BackwardEmitter::ownKeys(Value index) {
   auto inBatch = [&](Value head) {
     return code.add(code.mul(entry, shape.queryHeads), head);
   };
-  Values state = tile.zeros();
+  Values state = tile.zeros(shape.width);
   size_t width = state.size();
-  state.append(tile.zeros());
+  state.append(tile.zeros(shape.valueWidth));
   state = tile.walk(
       code.mul(perHead, shape.group()), state,
       [&](Value step) {
         Value head = headOf(step);
         copyTiles(ofQueries(places.operands[kQuery], entry, head),
-                  ofQueries(places.operands[kDout], entry, head), firstOf(step),
+                  ofOutputs(places.operands[kDout], entry, head), firstOf(step),
                   step);
         if (tile.isAsync())
           tile.copyForRowNumbers(rowsOf(entry, head, inBatch(head)),
@@ -195,18 +204,18 @@ void BackwardEmitter::ownKeys(Value index) {
             where, step, writeNumbers,
             [&](size_t i) { return tile.logSum(column(i)); },
             [&](size_t i) { return tile.delta(column(i), division.tileRows); });
-        Values ofValues = tile.addProducts(sums.drop_front(width), found.kept,
-                                           tile.walkedTile(step, 1));
+        Values more = tile.addProducts(sums.drop_front(width), found.kept,
+                                       tile.walkedTile(step, 1));
         Values next = tile.addProducts(sums.take_front(width), found.gradients,
                                        tile.walkedTile(step, 0));
-        next.append(ofValues);
+        next.append(more);
         return tile.finish(next);
       });
   Values scale(2, code.f32(shape.scale)), one(2, code.f32(1));
   ValueRange sums(state);
   tile.store(ofKeys(places.results[1], entry, keyHead), first,
              sums.take_front(width), scale);
-  tile.store(ofKeys(places.results[2], entry, keyHead), first,
+  tile.store(ofValues(places.results[2], entry, keyHead), first,
              sums.drop_front(width), one);
 }
 
@@ -220,7 +229,7 @@ void BackwardEmitter::ownQueries(Value index) {
   Value inEntry = code.rem(head, shape.queryHeads);
   Value keyHead = code.div(inEntry, shape.group());
   copyOwn(ofQueries(places.operands[kQuery], entry, inEntry),
-          ofQueries(places.operands[kDout], entry, inEntry), first);
+          ofOutputs(places.operands[kDout], entry, inEntry), first);
   AttentionTile::RowSource rows = rowsOf(entry, inEntry, head);
   if (tile.isAsync())
     tile.copyForRowNumbers(rows, first, division.ownRows(), code.i32(0));
@@ -239,14 +248,14 @@ void BackwardEmitter::ownQueries(Value index) {
   };
 
   Matrix key = ofKeys(places.operands[kKey], entry, keyHead);
-  Matrix value = ofKeys(places.operands[kValue], entry, keyHead);
+  Matrix value = ofValues(places.operands[kValue], entry, keyHead);
   Value end =
       code.min(code.add(first, division.ownRows()), code.i32(shape.length));
   Value count =
       code.div(code.add(end, division.tileRows - 1), division.tileRows);
   auto firstOf = [&](Value step) { return code.mul(step, division.tileRows); };
   Values sums = tile.walk(
-      count, tile.zeros(),
+      count, tile.zeros(shape.width),
       [&](Value step) { copyTiles(key, value, firstOf(step), step); }, prepare,
       [&](Value step, ValueRange sums) {
         Weights found = weights(

@@ -27,15 +27,17 @@ static constexpr double kLog2E = 1.4426950408889634;
 // Sizes
 //===----------------------------------------------------------------------===//
 
-AttentionShape::AttentionShape(ShapedType query, int64_t queryHeads,
-                               int64_t keyHeads, double scale, double rate)
+AttentionShape::AttentionShape(ShapedType query, ShapedType value,
+                               int64_t queryHeads, int64_t keyHeads,
+                               double scale, double rate)
     : batch(query.getDimSize(0)), length(query.getDimSize(1)),
       queryHeads(queryHeads), keyHeads(keyHeads),
-      width(query.getDimSize(2) / queryHeads), element(query.getElementType()),
-      scale(scale), dropout(rate) {}
+      width(query.getDimSize(2) / queryHeads),
+      valueWidth(value.getDimSize(2) / keyHeads),
+      element(query.getElementType()), scale(scale), dropout(rate) {}
 
-int64_t AttentionShape::paddedWidth() const {
-  return llvm::alignTo(width, element.isBF16() ? 16 : kBlockColumns);
+int64_t AttentionShape::padded(int64_t columns) const {
+  return llvm::alignTo(columns, element.isBF16() ? 16 : kBlockColumns);
 }
 
 static int64_t rowBytes(const AttentionShape &shape, const Division &division) {
@@ -83,13 +85,14 @@ static int64_t sharedBytes(const AttentionShape &shape,
 }
 
 /// Registers of a thread for the products that are kept: of own rows by tile
-/// rows, and by the width; forward, the queries too.
+/// rows, and by the widths; forward, the queries too.
 static int64_t registersOf(const AttentionShape &shape,
                            const Division &division) {
-  int64_t width = shape.paddedWidth();
+  int64_t width = shape.padded(shape.width);
+  int64_t ofValues = shape.padded(shape.valueWidth);
   if (division.direction == Direction::Backward)
-    return division.tileRows + width;
-  return (division.tileRows + width) / 2 +
+    return division.tileRows + (width + ofValues) / 2;
+  return (division.tileRows + ofValues) / 2 +
          (shape.element.isBF16() ? width / 4 : 0);
 }
 
@@ -114,7 +117,8 @@ bool cuda::canDivideByWarpGroup(const AttentionShape &shape,
     return divide(shape, direction, byWarpGroup).warps == kWarpGroup;
   };
   return shape.element.isBF16() && shape.width % kPanelColumns == 0 &&
-         isWhole(false) && isWhole(true);
+         shape.valueWidth % kPanelColumns == 0 && isWhole(false) &&
+         isWhole(true);
 }
 
 LaunchShape cuda::launchOf(const AttentionShape &shape,
@@ -132,16 +136,11 @@ LaunchShape cuda::launchOf(const AttentionShape &shape,
 }
 
 LogicalResult cuda::verifyShape(Operation *op, const AttentionShape &shape) {
-  if (shape.width > kMaxHeadWidth)
+  int64_t widest = std::max(shape.width, shape.valueWidth);
+  if (widest > kMaxHeadWidth)
     return op->emitOpError("needs a head width of at most ")
            << kMaxHeadWidth << ", whose tiles fit into " << kSharedBytes
-           << " bytes of shared memory, but got " << shape.width;
-  // Query, key and value are the first operands of both ops.
-  Type key = op->getOperand(1).getType(), value = op->getOperand(2).getType();
-  if (key != value)
-    return op->emitOpError("needs values as wide as keys on a GPU, but got ")
-           << value << " and " << key
-           << ": latent attention runs on processors, with --target=cpu";
+           << " bytes of shared memory, but got " << widest;
   if (!(shape.scale > 0))
     return op->emitOpError("needs a scale above 0, but got ") << shape.scale;
   if (!shape.element.isF32() && !shape.element.isBF16())
@@ -174,16 +173,18 @@ int64_t AttentionTile::strideBytes() const { return rowBytes(shape, division); }
 
 /// Whether every row of a head begins at a multiple of 16 bytes and has whole
 /// vectors.
-bool AttentionTile::copiesVectors() const {
-  return shape.width * elementBytes() % kVector == 0;
+bool AttentionTile::copiesVectors(int64_t width) const {
+  return width * elementBytes() % kVector == 0;
 }
 
 AttentionTile::Matrix AttentionTile::matrix(Value buffer, Value entry,
-                                            Value head, int64_t heads) {
-  int64_t stride = heads * shape.width;
+                                            Value head, int64_t heads,
+                                            int64_t width) {
+  int64_t stride = heads * width;
   Value offset = code.add(code.mul(code.widen(entry), shape.length * stride),
-                          code.mul(code.widen(head), shape.width));
-  return {code.address(code.toDevice(buffer), shape.element, offset), stride};
+                          code.mul(code.widen(head), width));
+  return {code.address(code.toDevice(buffer), shape.element, offset), stride,
+          width};
 }
 
 Value AttentionTile::ownTile(int64_t index) {
@@ -237,12 +238,12 @@ Value AttentionTile::ownRow(int64_t which) {
 
 void AttentionTile::copy(const Matrix &from, Value first, int64_t rows,
                          Value to) {
-  if (!copiesVectors())
+  if (!copiesVectors(from.width))
     return copyElements(from, first, rows, to);
   // Columns of padding are vectors of which nothing is read.
   int64_t perVector = kVector / elementBytes();
-  int64_t inRow = shape.paddedWidth() / perVector;
-  int64_t inDevice = shape.width / perVector;
+  int64_t inRow = shape.padded(from.width) / perVector;
+  int64_t inDevice = from.width / perVector;
   int64_t total = rows * inRow, threads = division.threads();
   for (int64_t begin = 0; begin < total; begin += threads) {
     Value index = code.add(code.thread, begin);
@@ -272,7 +273,7 @@ void AttentionTile::copy(const Matrix &from, Value first, int64_t rows,
 /// Rows that begin anywhere go through registers, element by element.
 void AttentionTile::copyElements(const Matrix &from, Value first, int64_t rows,
                                  Value to) {
-  int64_t padded = shape.paddedWidth();
+  int64_t padded = shape.padded(from.width);
   Value zero =
       arith::ConstantOp::create(code, code.getFloatAttr(shape.element, 0));
   code.repeat(
@@ -281,7 +282,7 @@ void AttentionTile::copyElements(const Matrix &from, Value first, int64_t rows,
         Value row = code.div(index, padded), column = code.rem(index, padded);
         Value position = code.add(first, row);
         Value exists = code.both(code.isLess(position, shape.length),
-                                 code.isLess(column, shape.width));
+                                 code.isLess(column, from.width));
         Value element = code.choose(
             exists,
             [&]() -> Values {
@@ -330,31 +331,31 @@ AttentionTile::Values AttentionTile::walk(Value count, ValueRange state,
 // Products
 //===----------------------------------------------------------------------===//
 
-AttentionTile::Values AttentionTile::rowsToKeep(Value own) {
+AttentionTile::Values AttentionTile::rowsToKeep(Value own, int64_t width) {
   Values kept;
   if (!isBF16() || division.byWarpGroup)
     return kept;
   Value row = code.add(code.mul(code.warp, kWarpRows), code.rem(code.lane, 16));
   Value at = code.add(code.add(own, code.mul(row, strideBytes())),
                       code.mul(code.div(code.lane, 16), kVector));
-  for (int64_t k = 0; k < shape.paddedWidth(); k += 16)
+  for (int64_t k = 0; k < shape.padded(width); k += 16)
     kept.append(code.loadMatrices(code.add(at, 2 * k), /*transposed=*/false));
   return kept;
 }
 
-AttentionTile::Values AttentionTile::zeros() {
-  return Values(shape.paddedWidth() / 2, code.f32(0));
+AttentionTile::Values AttentionTile::zeros(int64_t width) {
+  return Values(shape.padded(width) / 2, code.f32(0));
 }
 
 AttentionTile::Values AttentionTile::products(Value own, Value tile,
-                                              ValueRange kept) {
+                                              int64_t width, ValueRange kept) {
   if (!isBF16())
-    return productsOfNumbers(own, tile);
+    return productsOfNumbers(own, tile, width);
   if (division.byWarpGroup)
-    return productsOfWarpGroup(own, tile);
+    return productsOfWarpGroup(own, tile, width);
   Values loaded;
   if (kept.empty())
-    loaded = rowsToKeep(own), kept = loaded;
+    loaded = rowsToKeep(own, width), kept = loaded;
   // Matrices of 8 rows by 8 terms: two of terms, then those of the next rows.
   Value row =
       code.add(code.mul(code.div(code.lane, 16), 8), code.rem(code.lane, 8));
@@ -362,7 +363,7 @@ AttentionTile::Values AttentionTile::products(Value own, Value tile,
   Value at = code.add(code.add(tile, code.mul(row, strideBytes())),
                       code.mul(half, kVector));
   Values sums(division.tileRows / 2, code.f32(0));
-  for (int64_t k = 0; k < shape.paddedWidth(); k += 16)
+  for (int64_t k = 0; k < shape.padded(width); k += 16)
     for (int64_t c = 0; c < division.tileRows; c += 16) {
       Values rows = code.loadMatrices(code.add(at, c * strideBytes() + 2 * k),
                                       /*transposed=*/false);
@@ -392,7 +393,7 @@ AttentionTile::addProducts(ValueRange old, ValueRange weights, Value tile) {
     Values packed;
     for (int64_t i = 0; i < 8; i += 2)
       packed.push_back(code.pack(weights[k / 2 + i], weights[k / 2 + i + 1]));
-    for (int64_t c = 0; c < shape.paddedWidth(); c += 16) {
+    for (int64_t c = 0; c < int64_t(2 * old.size()); c += 16) {
       Values rows = code.loadMatrices(code.add(at, k * strideBytes() + 2 * c),
                                       /*transposed=*/true);
       for (int64_t h = 0; h < 2; ++h) {
@@ -410,12 +411,12 @@ AttentionTile::Values AttentionTile::finish(ValueRange values, int64_t later) {
   return isAsync() ? waitForProducts(code, values, later) : Values(values);
 }
 
-AttentionTile::Values AttentionTile::productsOfWarpGroup(Value own,
-                                                         Value tile) {
+AttentionTile::Values AttentionTile::productsOfWarpGroup(Value own, Value tile,
+                                                         int64_t width) {
   Value a = describeMatrix(code, own), b = describeMatrix(code, tile);
   Values sums;
   fenceProducts(code);
-  for (int64_t k = 0; k < shape.width; k += 16) {
+  for (int64_t k = 0; k < width; k += 16) {
     // Sixteen terms are two vectors of every row of a panel.
     int64_t panel = k / kPanelColumns, within = 2 * (k % kPanelColumns);
     auto part = [&](Value matrix, int64_t rows) {
@@ -443,7 +444,7 @@ AttentionTile::Values AttentionTile::addProductsOfWarpGroup(ValueRange old,
   packed.assign(sums.begin() + count, sums.end());
   sums.truncate(count);
   for (int64_t k = 0; k < division.tileRows; k += 16)
-    for (int64_t c = 0; c < shape.width; c += kPanelColumns) {
+    for (int64_t c = 0; c < int64_t(2 * old.size()); c += kPanelColumns) {
       int64_t rows = c / kPanelColumns * division.tileRows + k;
       MutableArrayRef<Value> part(sums.data() + c / 2, kPanelColumns / 2);
       llvm::copy(beginProduct(code, ValueRange(ArrayRef<Value>(part)),
@@ -461,13 +462,14 @@ static Value element(Warp &code, Value vector, int64_t index) {
   return vector::ExtractOp::create(code, vector, index);
 }
 
-AttentionTile::Values AttentionTile::productsOfNumbers(Value own, Value tile) {
+AttentionTile::Values AttentionTile::productsOfNumbers(Value own, Value tile,
+                                                       int64_t width) {
   VectorType four = VectorType::get({4}, code.getF32Type());
   Value low = code.add(own, code.mul(ownRow(0), strideBytes()));
   Value first = code.add(tile, code.mul(code.quad, 2 * strideBytes()));
   Values sums(division.tileRows / 2, code.f32(0));
   return code.repeat(
-      code.i32(0), code.i32(shape.paddedWidth() * 4), kVector, sums,
+      code.i32(0), code.i32(shape.padded(width) * 4), kVector, sums,
       [&](Value k, ValueRange old) {
         Value rows[2];
         for (int64_t r = 0; r < 2; ++r)
@@ -519,7 +521,7 @@ AttentionTile::Values AttentionTile::addProductsOfNumbers(ValueRange sums,
         Value at = code.add(columns, code.mul(k, strideBytes()));
         Values next(old);
         for (int64_t i = 0; i < 4; ++i)
-          for (int64_t c = 0; c < shape.paddedWidth(); c += kBlockColumns) {
+          for (int64_t c = 0; c < int64_t(2 * old.size()); c += kBlockColumns) {
             Value terms =
                 code.loadShared(two, code.add(at, i * strideBytes() + 4 * c));
             for (int64_t r = 0; r < 2; ++r)
@@ -537,13 +539,13 @@ AttentionTile::Values AttentionTile::addProductsOfNumbers(ValueRange sums,
 
 void AttentionTile::store(const Matrix &to, Value first, ValueRange sums,
                           ValueRange factors) {
-  bool pairs = shape.width % 2 == 0;
+  bool pairs = to.width % 2 == 0;
   VectorType two = VectorType::get({2}, shape.element);
   for (int64_t r = 0; r < 2; ++r) {
     Value position = code.add(first, ownRow(r));
     Value row = code.mul(code.widen(position), to.stride);
     auto storeRow = [&]() -> Values {
-      for (int64_t c = 0; c < shape.width; c += kBlockColumns) {
+      for (int64_t c = 0; c < to.width; c += kBlockColumns) {
         Value column = code.add(code.mul(code.quad, 2), c);
         auto value = [&](int64_t e) {
           return code.fromF32(code.mul(sums[c / 2 + 2 * r + e], factors[r]),
@@ -560,7 +562,7 @@ void AttentionTile::store(const Matrix &to, Value first, ValueRange sums,
           } else {
             code.storeDevice(value(0), to.base, at(0));
             code.choose(
-                code.isLess(code.add(column, 1), shape.width),
+                code.isLess(code.add(column, 1), to.width),
                 [&]() -> Values {
                   code.storeDevice(value(1), to.base, at(1));
                   return {};
@@ -569,10 +571,10 @@ void AttentionTile::store(const Matrix &to, Value first, ValueRange sums,
           }
           return {};
         };
-        if (c + kBlockColumns <= shape.width)
+        if (c + kBlockColumns <= to.width)
           storeAll();
         else
-          code.choose(code.isLess(column, shape.width), storeAll,
+          code.choose(code.isLess(column, to.width), storeAll,
                       [] { return Values(); });
       }
       return {};
@@ -625,14 +627,14 @@ AttentionTile::Values AttentionTile::masked(ValueRange scores,
 /// or element where rows begin anywhere.
 Value AttentionTile::sumOfProducts(const Matrix &a, Value row, Value tile,
                                    Value tileRow, Value part, int64_t parts) {
-  int64_t size = copiesVectors() ? kVector / elementBytes() : 1;
+  int64_t size = copiesVectors(a.width) ? kVector / elementBytes() : 1;
   Type type = shape.element;
   if (size > 1)
     type = VectorType::get({size}, type);
   Value base = code.mul(code.widen(row), a.stride);
   Value shared = code.add(tile, code.mul(tileRow, strideBytes()));
   return code.repeat(
-      part, code.i32(shape.width / size), parts, code.f32(0),
+      part, code.i32(a.width / size), parts, code.f32(0),
       [&](Value index, ValueRange old) -> Values {
         Value from = code.add(base, code.mul(code.widen(index), size));
         Value left = code.loadDevice(type, a.base, from);
@@ -674,7 +676,8 @@ void AttentionTile::copyForRowNumbers(const RowSource &source, Value first,
 /// a bank where rows are one panel wide.
 Value AttentionTile::sumOfCopies(Value a, Value b, int64_t rows, Value row,
                                  Value part, int64_t parts) {
-  int64_t size = kVector / elementBytes(), count = shape.width / size / parts;
+  int64_t size = kVector / elementBytes();
+  int64_t count = shape.valueWidth / size / parts;
   auto type = VectorType::get({size}, shape.element);
   Value first = code.mul(part, count), total;
   for (int64_t v = 0; v < count; ++v) {

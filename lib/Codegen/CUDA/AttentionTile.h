@@ -34,25 +34,32 @@ struct AttentionShape {
   explicit AttentionShape(Op op)
       : AttentionShape(
             mlir::cast<mlir::ShapedType>(op.getQuery().getType()),
+            mlir::cast<mlir::ShapedType>(op.getValue().getType()),
             op.getHeads(), op.getKvHeads() ? *op.getKvHeads() : op.getHeads(),
             op.getScale().convertToDouble(), op.getRate().convertToDouble()) {
     ranks = int64_t(op.getRanks().value_or(1));
   }
 
   int64_t ranks; ///< that have an equal part of the heads each
-  int64_t batch, length, queryHeads, keyHeads, width;
+  int64_t batch, length, queryHeads, keyHeads;
+  int64_t width;      ///< of a head of queries and of keys
+  int64_t valueWidth; ///< and of values, and what is made of them
   mlir::Type element; ///< f32 or bf16
   double scale;
   codegen::Dropout dropout;
 
   /// Heads of queries that share one of keys.
   int64_t group() const { return queryHeads / keyHeads; }
-  /// Of a head, in shared memory: whole blocks of columns, and of terms.
-  int64_t paddedWidth() const;
+  /// Of a head of `columns`, in shared memory: whole blocks of columns, and of
+  /// terms.
+  int64_t padded(int64_t columns) const;
+  /// That of the wider heads, which the rows of all tiles have room for.
+  int64_t paddedWidth() const { return padded(std::max(width, valueWidth)); }
 
 private:
-  AttentionShape(mlir::ShapedType query, int64_t queryHeads, int64_t keyHeads,
-                 double scale, double rate);
+  AttentionShape(mlir::ShapedType query, mlir::ShapedType value,
+                 int64_t queryHeads, int64_t keyHeads, double scale,
+                 double rate);
 };
 
 enum class Direction { Forward, Backward };
@@ -106,9 +113,10 @@ public:
   struct Matrix {
     mlir::Value base;
     int64_t stride; ///< elements from row to row
+    int64_t width;
   };
   Matrix matrix(mlir::Value buffer, mlir::Value entry, mlir::Value head,
-                int64_t heads);
+                int64_t heads, int64_t width);
 
   // Where tiles begin in shared memory.
   mlir::Value ownTile(int64_t index);
@@ -137,15 +145,16 @@ public:
   /// Waits for products but the last `later`, of which `values` are results.
   Values finish(mlir::ValueRange values, int64_t later = 0);
   /// What `products` needs of own rows again and again, to keep.
-  Values rowsToKeep(mlir::Value own);
-  /// own[r] . tile[c] for the rows of this warp and the rows of the tile.
-  Values products(mlir::Value own, mlir::Value tile,
+  Values rowsToKeep(mlir::Value own, int64_t width);
+  /// own[r] . tile[c] for the rows of this warp and the rows of the tile, all
+  /// of `width` columns.
+  Values products(mlir::Value own, mlir::Value tile, int64_t width,
                   mlir::ValueRange kept = {});
   /// sums[r] += sum over c of weights[r][c] tile[c].
   Values addProducts(mlir::ValueRange sums, mlir::ValueRange weights,
                      mlir::Value tile);
-  /// As many zeros as `addProducts` has sums.
-  Values zeros();
+  /// As many zeros as `addProducts` has sums of tiles with `width` columns.
+  Values zeros(int64_t width);
   /// Writes sums[r] * factors[r] to the own rows from `first` on that exist;
   /// `factors` for the two rows of this thread.
   void store(const Matrix &to, mlir::Value first, mlir::ValueRange sums,
@@ -185,13 +194,13 @@ private:
   int64_t strideBytes() const;
   mlir::Value vectorOf(mlir::Value tile, int64_t rows, mlir::Value row,
                        mlir::Value vector);
-  Values productsOfWarpGroup(mlir::Value own, mlir::Value tile);
+  Values productsOfWarpGroup(mlir::Value own, mlir::Value tile, int64_t width);
   Values addProductsOfWarpGroup(mlir::ValueRange sums, mlir::ValueRange weights,
                                 mlir::Value tile);
-  bool copiesVectors() const;
+  bool copiesVectors(int64_t width) const;
   void copyElements(const Matrix &from, mlir::Value first, int64_t rows,
                     mlir::Value to);
-  Values productsOfNumbers(mlir::Value own, mlir::Value tile);
+  Values productsOfNumbers(mlir::Value own, mlir::Value tile, int64_t width);
   Values addProductsOfNumbers(mlir::ValueRange sums, mlir::ValueRange weights,
                               mlir::Value tile);
   mlir::Value sumOfCopies(mlir::Value a, mlir::Value b, int64_t rows,

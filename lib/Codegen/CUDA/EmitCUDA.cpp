@@ -8,6 +8,7 @@
 
 #include "Attention.h"
 #include "DeviceKernels.h"
+#include "ExpertKernels.h"
 #include "WarpGroup.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -314,10 +315,18 @@ static LogicalResult emitKernel(func::FuncOp source, gpu::GPUModuleOp device) {
                 .Case([&](rt::BlockSumsOp op) {
                   return emitBlockSums(code, op, kernel);
                 })
+                .Case<rt::ChooseExpertsOp, rt::ExpertWeightsOp,
+                      rt::ExpertWeightsBackwardOp, rt::SortRowsOp,
+                      rt::CountRowsOp, rt::CountChoicesOp>(
+                    [&](auto op) { return emitRouting(code, op, kernel); })
+                .Case<rt::SplitColumnsOp, rt::JoinColumnsOp, rt::LatentHeadsOp,
+                      rt::LatentHeadsBackwardOp>(
+                    [&](auto op) { return emitColumns(code, op, kernel); })
+                .Case([&](rt::GemmOp op) {
+                  return emitGroupedProduct(code, op, kernel);
+                })
                 .Default([](Operation *other) {
-                  return other->emitOpError(
-                      "has no code for GPUs: mixtures of experts and latent "
-                      "attention run on processors, with --target=cpu");
+                  return other->emitOpError("has no code for GPUs");
                 })
           : emitLoops(code, kernel);
   if (succeeded(result))

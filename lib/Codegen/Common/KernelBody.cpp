@@ -46,7 +46,7 @@ FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
             rt::BlockSumsOp, rt::ChooseExpertsOp, rt::ExpertWeightsOp,
             rt::ExpertWeightsBackwardOp, rt::SortRowsOp, rt::CountRowsOp,
             rt::CountChoicesOp, rt::SplitColumnsOp, rt::JoinColumnsOp,
-            rt::LatentHeadsOp, rt::LatentHeadsBackwardOp>(op)) {
+            rt::LatentHeadsOp, rt::LatentHeadsBackwardOp, rt::GemmOp>(op)) {
       if (found)
         other = &op;
       found = &op;
@@ -75,10 +75,14 @@ FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
                  "needs to be what its kernel returns, result by "
                  "result, but #")
              << index << " is another value";
-  // Their tasks read what other tasks have written, or write what they read.
+  // Their tasks read what other tasks have written, or write what they read;
+  // but a product reads each element that it adds to before it writes it.
+  auto product = dyn_cast<rt::GemmOp>(found);
+  Value addend = product ? Value(product.getAddend()) : Value();
   if (!isa<rt::ScatterAddOp>(found))
     for (unsigned i = 0; i < source.getNumArguments(); ++i)
-      if (source.getArgAttr(i, rt::kInPlaceAttr) ||
+      if ((source.getArgAttr(i, rt::kInPlaceAttr) &&
+           source.getArgument(i) != addend) ||
           source.getArgAttr(i, rt::kMayAliasAttr))
         return found->emitOpError("needs buffers of its own, but argument #")
                << i << " of its kernel shares that of a result";

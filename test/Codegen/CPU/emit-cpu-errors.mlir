@@ -272,3 +272,14 @@ func.func private @sort(%i: tensor<2x4x2xi32>) -> tensor<16xi32> attributes {rt.
   %a, %b, %c = rt.sort_rows %i : (tensor<2x4x2xi32>) -> (tensor<16xi32>, tensor<2x4x2xi32>, tensor<6xi32>)
   return %a : tensor<16xi32>
 }
+
+// -----
+
+// A product of groups is a kernel on a GPU alone.
+
+func.func private @product(%x: tensor<8x24xf32>, %w: tensor<1x96x24xf32>, %offsets: tensor<2xi32>) -> tensor<8x96xf32> attributes {rt.kernel} {
+  // expected-error @below {{needs to be in a schedule on a CPU, whose runtime makes products}}
+  %y = rt.gemm %x, %w groups(%offsets) transpose_b m 8 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<8x24xf32>, tensor<1x96x24xf32>, tensor<2xi32>) -> tensor<8x96xf32>
+  return %y : tensor<8x96xf32>
+}

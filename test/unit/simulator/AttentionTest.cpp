@@ -27,24 +27,31 @@ struct Shape {
   int64_t batch, length, heads, keyHeads, width;
   double rate;
   const char *chip = "sm_80";
+  int64_t ofValues = 0; ///< width of values, if not that of keys
 
   bool isBF16() const { return type[0] == 'b'; }
+  int64_t valueWidth() const { return ofValues ? ofValues : width; }
   int64_t size() const { return batch * length * heads * width; }
   int64_t keySize() const { return size() / heads * keyHeads; }
-  int64_t at(int64_t b, int64_t i, int64_t h, int64_t d) const {
-    return ((b * length + i) * heads + h) * width + d;
+  int64_t outSize() const { return size() / width * valueWidth(); }
+  int64_t valueSize() const { return keySize() / width * valueWidth(); }
+  /// Of queries, and of outputs, whose heads have `columns`.
+  int64_t at(int64_t b, int64_t i, int64_t h, int64_t d,
+             int64_t columns) const {
+    return ((b * length + i) * heads + h) * columns + d;
   }
   /// What head `h` of the queries reads of keys and values.
-  int64_t keyAt(int64_t b, int64_t j, int64_t h, int64_t d) const {
+  int64_t keyAt(int64_t b, int64_t j, int64_t h, int64_t d,
+                int64_t columns) const {
     int64_t g = h / (heads / keyHeads);
-    return ((b * length + j) * keyHeads + g) * width + d;
+    return ((b * length + j) * keyHeads + g) * columns + d;
   }
 };
 
 void PrintTo(const Shape &s, std::ostream *os) {
   *os << s.type << " B" << s.batch << " T" << s.length << " H" << s.heads
-      << " G" << s.keyHeads << " D" << s.width << " rate " << s.rate << " "
-      << s.chip;
+      << " G" << s.keyHeads << " D" << s.width << " V" << s.valueWidth()
+      << " rate " << s.rate << " " << s.chip;
 }
 
 const int32_t kRng[4] = {12345, 678, 3, 1};
@@ -67,13 +74,15 @@ struct Reference {
 Reference reference(const Shape &s, double scale, const Floats &q,
                     const Floats &k, const Floats &v, const Floats &dout) {
   Reference r;
-  r.out.resize(s.size()), r.dq.resize(s.size()), r.dk.resize(s.keySize());
-  r.dv.resize(s.keySize()), r.lse.resize(s.batch * s.heads * s.length);
+  int64_t width = s.width, ofValues = s.valueWidth();
+  r.out.resize(s.outSize()), r.dq.resize(s.size()), r.dk.resize(s.keySize());
+  r.dv.resize(s.valueSize()), r.lse.resize(s.batch * s.heads * s.length);
   auto dot = [&](const Floats &x, const Floats &y, int64_t b, int64_t h,
-                 int64_t i, int64_t j) {
+                 int64_t i, int64_t j, int64_t columns) {
     double sum = 0;
-    for (int64_t d = 0; d < s.width; ++d)
-      sum += double(x[s.at(b, i, h, d)]) * y[s.keyAt(b, j, h, d)];
+    for (int64_t d = 0; d < columns; ++d)
+      sum += double(x[s.at(b, i, h, d, columns)]) *
+             y[s.keyAt(b, j, h, d, columns)];
     return sum;
   };
   for (int64_t b = 0; b < s.batch; ++b)
@@ -82,26 +91,31 @@ Reference reference(const Shape &s, double scale, const Floats &q,
         Doubles p(i + 1), mask(i + 1, 1);
         double total = 0, delta = 0;
         for (int64_t j = 0; j <= i; ++j)
-          total += p[j] = std::exp(scale * dot(q, k, b, h, i, j));
+          total += p[j] = std::exp(scale * dot(q, k, b, h, i, j, width));
         r.lse[(b * s.heads + h) * s.length + i] = std::log(total);
         for (int64_t j = 0; j <= i; ++j) {
           p[j] /= total;
           if (s.rate > 0)
             mask[j] = maskFactor(s, b, h, i, j);
-          for (int64_t d = 0; d < s.width; ++d) {
+          for (int64_t d = 0; d < ofValues; ++d) {
             double weight = p[j] * mask[j];
-            r.out[s.at(b, i, h, d)] += weight * v[s.keyAt(b, j, h, d)];
-            r.dv[s.keyAt(b, j, h, d)] += weight * dout[s.at(b, i, h, d)];
+            int64_t row = s.at(b, i, h, d, ofValues);
+            int64_t key = s.keyAt(b, j, h, d, ofValues);
+            r.out[row] += weight * v[key];
+            r.dv[key] += weight * dout[row];
           }
         }
-        for (int64_t d = 0; d < s.width; ++d)
-          delta += dout[s.at(b, i, h, d)] * r.out[s.at(b, i, h, d)];
+        for (int64_t d = 0; d < ofValues; ++d)
+          delta += dout[s.at(b, i, h, d, ofValues)] *
+                   r.out[s.at(b, i, h, d, ofValues)];
         for (int64_t j = 0; j <= i; ++j) {
-          double dp = mask[j] * dot(dout, v, b, h, i, j);
+          double dp = mask[j] * dot(dout, v, b, h, i, j, ofValues);
           double ds = scale * p[j] * (dp - delta);
-          for (int64_t d = 0; d < s.width; ++d) {
-            r.dq[s.at(b, i, h, d)] += ds * k[s.keyAt(b, j, h, d)];
-            r.dk[s.keyAt(b, j, h, d)] += ds * q[s.at(b, i, h, d)];
+          for (int64_t d = 0; d < width; ++d) {
+            int64_t row = s.at(b, i, h, d, width);
+            int64_t key = s.keyAt(b, j, h, d, width);
+            r.dq[row] += ds * k[key];
+            r.dk[key] += ds * q[row];
           }
         }
       }
@@ -109,9 +123,9 @@ Reference reference(const Shape &s, double scale, const Floats &q,
 }
 
 std::string kernels(const Shape &s, float scale) {
-  auto activation = [&](int64_t heads) {
+  auto activation = [&](int64_t heads, int64_t width) {
     std::ostringstream type;
-    type << "tensor<" << s.batch << "x" << s.length << "x" << heads * s.width
+    type << "tensor<" << s.batch << "x" << s.length << "x" << heads * width
          << "x" << s.type << ">";
     return type.str();
   };
@@ -123,22 +137,26 @@ std::string kernels(const Shape &s, float scale) {
     how << " kv_heads " << s.keyHeads;
   how << std::scientific << " scale " << scale << " rate " << s.rate
       << " stream 0";
-  std::string X = activation(s.heads), K = activation(s.keyHeads), L = l.str(),
+  // Queries, keys, values, outputs.
+  std::string Q = activation(s.heads, s.width),
+              K = activation(s.keyHeads, s.width),
+              V = activation(s.keyHeads, s.valueWidth()),
+              X = activation(s.heads, s.valueWidth()), L = l.str(),
               I = "tensor<4xi32>";
-  text << "func.func private @forward(%q: " << X << ", %k: " << K
-       << ", %v: " << K << ", %r: " << I << ") -> (" << X << ", " << L
+  text << "func.func private @forward(%q: " << Q << ", %k: " << K
+       << ", %v: " << V << ", %r: " << I << ") -> (" << X << ", " << L
        << ") attributes {rt.kernel} {\n  %o, %l = rt.attention %q, %k, %v, %r "
-       << how.str() << " : (" << X << ", " << K << ", " << K << ", " << I
+       << how.str() << " : (" << Q << ", " << K << ", " << V << ", " << I
        << ") -> (" << X << ", " << L << ")\n  return %o, %l : " << X << ", "
-       << L << "\n}\nfunc.func private @backward(%q: " << X << ", %k: " << K
-       << ", %v: " << K << ", %o: " << X << ", %l: " << L << ", %d: " << X
-       << ", %r: " << I << ") -> (" << X << ", " << K << ", " << K
+       << L << "\n}\nfunc.func private @backward(%q: " << Q << ", %k: " << K
+       << ", %v: " << V << ", %o: " << X << ", %l: " << L << ", %d: " << X
+       << ", %r: " << I << ") -> (" << Q << ", " << K << ", " << V
        << ") attributes {rt.kernel} {\n  %dq, %dk, %dv = rt.attention_backward "
           "%q, %k, %v, %o, %l, %d, %r "
-       << how.str() << " : (" << X << ", " << K << ", " << K << ", " << X
-       << ", " << L << ", " << X << ", " << I << ") -> (" << X << ", " << K
-       << ", " << K << ")\n  return %dq, %dk, %dv : " << X << ", " << K << ", "
-       << K << "\n}\n";
+       << how.str() << " : (" << Q << ", " << K << ", " << V << ", " << X
+       << ", " << L << ", " << X << ", " << I << ") -> (" << Q << ", " << K
+       << ", " << V << ")\n  return %dq, %dk, %dv : " << Q << ", " << K << ", "
+       << V << "\n}\n";
   return text.str();
 }
 
@@ -209,8 +227,8 @@ TEST_P(Attention, MatchesItsDefinitionInEveryOrder) {
   // Queries far from uniform attention.
   Floats q = randomValues(s, s.size(), 1, 4),
          k = randomValues(s, s.keySize(), 2, 1),
-         v = randomValues(s, s.keySize(), 3, 1),
-         dout = randomValues(s, s.size(), 4, 1);
+         v = randomValues(s, s.valueSize(), 3, 1),
+         dout = randomValues(s, s.outSize(), 4, 1);
   Reference want = reference(s, scale, q, k, v, dout);
 
   Activation dq(s, q), dk(s, k), dv(s, v), ddout(s, dout);
@@ -219,8 +237,8 @@ TEST_P(Attention, MatchesItsDefinitionInEveryOrder) {
   for (const SimulatorOptions &options : allOptions()) {
     SCOPED_TRACE(describe(options));
     simulatorSetOptions(&options);
-    Activation out(s, s.size()), gq(s, s.size()), gk(s, s.keySize()),
-        gv(s, s.keySize());
+    Activation out(s, s.outSize()), gq(s, s.size()), gk(s, s.keySize()),
+        gv(s, s.valueSize());
     Buffer<float> lse(want.lse.size());
     ASSERT_EQ(compiled.run("forward",
                            {dq.data(), dk.data(), dv.data(), rng.data(),
@@ -307,4 +325,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"bf16", 1, 97, 1, 1, 128, 0.1, "sm_90a"},
                     Shape{"bf16", 1, 150, 4, 2, 128, 0, "sm_90a"},
                     Shape{"bf16", 1, 70, 4, 2, 192, 0.1, "sm_90a"},
-                    Shape{"bf16", 1, 75, 2, 1, 256, 0, "sm_90a"}));
+                    Shape{"bf16", 1, 75, 2, 1, 256, 0, "sm_90a"},
+                    Shape{"bf16", 1, 70, 4, 2, 192, 0.1, "sm_90a", 128},
+                    Shape{"bf16", 1, 67, 2, 2, 64, 0, "sm_90a", 128}));
+
+// Values that are narrower and wider than keys, in vectors and not.
+INSTANTIATE_TEST_SUITE_P(
+    Widths, Attention,
+    testing::Values(Shape{"bf16", 1, 67, 3, 3, 24, 0.1, "sm_80", 16},
+                    Shape{"bf16", 2, 13, 4, 2, 9, 0, "sm_80", 21},
+                    Shape{"bf16", 1, 70, 2, 1, 192, 0, "sm_80", 128},
+                    Shape{"f32", 1, 67, 3, 3, 24, 0.1, "sm_80", 16},
+                    Shape{"f32", 2, 13, 4, 2, 9, 0, "sm_80", 21},
+                    Shape{"f32", 1, 40, 2, 1, 192, 0, "sm_80", 128}));

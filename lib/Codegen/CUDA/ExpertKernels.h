@@ -1,0 +1,50 @@
+//===- ExpertKernels.h - Kernels of experts and latent heads ----*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef REPRISE_LIB_CODEGEN_CUDA_EXPERTKERNELS_H
+#define REPRISE_LIB_CODEGEN_CUDA_EXPERTKERNELS_H
+
+#include "DeviceCode.h"
+
+namespace reprise::cuda {
+
+// Each fills the body of `kernel`, whose addresses are loaded, and sets its
+// launch.
+
+// Routing to experts: a token for each warp, or an expert for each block.
+mlir::LogicalResult emitRouting(DeviceCode &code, rt::ChooseExpertsOp op,
+                                DeviceKernel &kernel);
+mlir::LogicalResult emitRouting(DeviceCode &code, rt::ExpertWeightsOp op,
+                                DeviceKernel &kernel);
+mlir::LogicalResult emitRouting(DeviceCode &code,
+                                rt::ExpertWeightsBackwardOp op,
+                                DeviceKernel &kernel);
+mlir::LogicalResult emitRouting(DeviceCode &code, rt::SortRowsOp op,
+                                DeviceKernel &kernel);
+mlir::LogicalResult emitRouting(DeviceCode &code, rt::CountRowsOp op,
+                                DeviceKernel &kernel);
+mlir::LogicalResult emitRouting(DeviceCode &code, rt::CountChoicesOp op,
+                                DeviceKernel &kernel);
+
+/// A product of rows that belong to groups.
+mlir::LogicalResult emitGroupedProduct(DeviceCode &code, rt::GemmOp op,
+                                       DeviceKernel &kernel);
+
+// Columns of latent attention.
+mlir::LogicalResult emitColumns(DeviceCode &code, rt::SplitColumnsOp op,
+                                DeviceKernel &kernel);
+mlir::LogicalResult emitColumns(DeviceCode &code, rt::JoinColumnsOp op,
+                                DeviceKernel &kernel);
+mlir::LogicalResult emitColumns(DeviceCode &code, rt::LatentHeadsOp op,
+                                DeviceKernel &kernel);
+mlir::LogicalResult emitColumns(DeviceCode &code, rt::LatentHeadsBackwardOp op,
+                                DeviceKernel &kernel);
+
+} // namespace reprise::cuda
+
+#endif // REPRISE_LIB_CODEGEN_CUDA_EXPERTKERNELS_H
