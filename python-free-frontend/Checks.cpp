@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "python-free-frontend/Frontend.h"
 #include "python-free-frontend/Keys.h"
 
 #include "reprise/Dialect/NN/NNOps.h"
@@ -46,6 +47,7 @@ public:
   void checkRecompute();
   void checkParallel();
   void checkTensorParallel();
+  void checkExpertTensorParallel();
   void checkExpertParallel();
   /// After `checkParallel`, which says what the chunks are.
   void checkNumLayers();
@@ -650,14 +652,64 @@ StringRef Checker::getSharedWidthKey() {
                          : nameOf<&Model::sharedWidth>();
 }
 
-/// Every rank along tp has a part of each expert; along ep each has some of
-/// them.
+/// Every rank along tp has a part of each expert, or whole ones for its part of
+/// the positions.
+void Checker::checkExpertTensorParallel() {
+  StringRef key = "expert_tensor_parallel_size";
+  int64_t ranks = parallel.tensorParallel;
+  int64_t given = parallel.expertTensorParallel.value_or(ranks);
+  if (given != ranks && given != 1)
+    return error(key, "needs to be tensor_model_parallel_size, " +
+                          Twine(ranks) +
+                          ", where ranks have parts of experts as of the rest, "
+                          "or 1, where they have whole ones, but got " +
+                          Twine(given));
+  if (!hasWholeExperts(parallel))
+    return;
+  if (!model.numExperts)
+    return error(key, "needs a model with experts, but got 1 with "
+                      "tensor_model_parallel_size " +
+                          Twine(ranks));
+  if (train.capacityFactor)
+    return error("moe_expert_capacity_factor",
+                 "needs expert_tensor_parallel_size " + Twine(ranks) +
+                     ", tensor_model_parallel_size, since each of these ranks "
+                     "sorts the rows of its own positions, but got 1");
+  if (train.seqLength % ranks != 0)
+    error(firstGiven({key, "tensor_model_parallel_size", "seq_length"}),
+          "needs positions that " + Twine(ranks) +
+              " ranks can share evenly, but got " + Twine(train.seqLength) +
+              " (seq_length)");
+}
+
+/// Along ep each rank has some of the experts.
 void Checker::checkExpertParallel() {
   StringRef key = "expert_model_parallel_size";
-  int64_t ranks = parallel.expertParallel;
+  int64_t ranks = parallel.expertParallel, tensor = parallel.tensorParallel;
   if (ranks > 1 && !model.numExperts)
     return error(key, "needs a model with experts, but got " + Twine(ranks));
-  if (parallel.dataParallel % ranks != 0)
+  checkExpertTensorParallel();
+  if (ranks > 1 && tensor > 1 && !hasWholeExperts(parallel))
+    return error(key,
+                 "needs expert_tensor_parallel_size 1 with "
+                 "tensor_model_parallel_size " +
+                     Twine(tensor) +
+                     ", since a rank has either whole experts, some of "
+                     "them, or a part of each, but got " +
+                     Twine(parallel.expertTensorParallel.value_or(tensor)));
+  if (hasWholeExperts(parallel) &&
+      (parallel.dataParallel * tensor % ranks != 0 ||
+       (ranks % tensor != 0 && tensor % ranks != 0)))
+    return error(
+        firstGiven({key, "data_parallel_size", "tensor_model_parallel_size"}),
+        "needs to divide the " + Twine(parallel.dataParallel * tensor) +
+            " ranks that have experts, data_parallel_size " +
+            Twine(parallel.dataParallel) +
+            " times tensor_model_parallel_size " + Twine(tensor) +
+            ", and to be a multiple or a divisor of the latter, but "
+            "got " +
+            Twine(ranks));
+  if (!hasWholeExperts(parallel) && parallel.dataParallel % ranks != 0)
     return error(firstGiven({key, "data_parallel_size"}),
                  "needs to divide data_parallel_size " +
                      Twine(parallel.dataParallel) +
@@ -668,18 +720,6 @@ void Checker::checkExpertParallel() {
                      " ranks can share evenly, but got " +
                      Twine(model.numExperts) + " (" +
                      nameOf<&Model::numExperts>() + ")");
-  if (ranks > 1 && parallel.tensorParallel > 1)
-    return error(key, "needs tensor_model_parallel_size 1, since ranks have "
-                      "either some experts or a part of each, but got " +
-                          Twine(parallel.tensorParallel));
-  const std::optional<int64_t> &given = parallel.expertTensorParallel;
-  if (given && *given != parallel.tensorParallel)
-    error("expert_tensor_parallel_size",
-          "needs to be tensor_model_parallel_size, " +
-              Twine(parallel.tensorParallel) +
-              ", since those ranks have parts of experts as of the rest, but "
-              "got " +
-              Twine(*given));
 }
 
 /// Ranks have parts of equal shape.
@@ -703,8 +743,9 @@ void Checker::checkTensorParallel() {
       (hasDenseLayer() &&
        !check(nameOf<&Model::innerWidth>(), "columns of the MLP",
               model.getInnerWidth())) ||
-      (model.numExperts && !check(getExpertWidthKey(), "columns of an expert",
-                                  model.getExpertWidth())) ||
+      (model.numExperts && !hasWholeExperts(parallel) &&
+       !check(getExpertWidthKey(), "columns of an expert",
+              model.getExpertWidth())) ||
       (model.numExperts && family->blocks.experts != ExpertKind::Routed &&
        !check(getSharedWidthKey(), "columns of the shared expert",
               model.getSharedWidth())))

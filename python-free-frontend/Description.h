@@ -196,9 +196,9 @@ struct Parallel {
   std::optional<int64_t> reductionGroups;
   int64_t tensorParallel; ///< Ranks that share the parameters of layers.
   bool sequenceParallel;  ///< And the positions between these.
-  /// Ranks of `dataParallel` that each have some of the experts.
+  /// Ranks of `dataParallel`, or of all, that each have some of the experts.
   int64_t expertParallel;
-  /// Those that have a part of each expert; unset: all of them.
+  /// Those that have a part of each expert, or 1; unset: all of them.
   std::optional<int64_t> expertTensorParallel;
   int64_t stages, virtualStages; ///< Of the pipeline; `virtualStages` on each.
   std::optional<int64_t> firstStage, lastStage; ///< Their numbers of layers.

@@ -58,6 +58,10 @@ static DictionaryAttr buildTrainAttr(Builder &builder,
   return builder.getDictionaryAttr(entries);
 }
 
+bool reprise::frontend::hasWholeExperts(const Parallel &parallel) {
+  return parallel.tensorParallel > 1 && parallel.expertTensorParallel == 1;
+}
+
 /// The axes that have several ranks; those along `tp` are the closest.
 static void setRanks(ModuleOp module, const Parallel &parallel) {
   Builder builder(module.getContext());
@@ -71,13 +75,16 @@ static void setRanks(ModuleOp module, const Parallel &parallel) {
       sizes.push_back(size);
     }
   SmallVector<int64_t> steps(names.size(), 0);
-  // Neighbours along dp have other experts.
-  int64_t experts = parallel.expertParallel, stride = parallel.tensorParallel;
+  // Neighbours have other experts: along dp, or where ranks along tp have whole
+  // ones, along both. That axis is there for one rank, too, to say so.
+  bool isWhole = hasWholeExperts(parallel);
+  int64_t experts = parallel.expertParallel, ranks = parallel.dataParallel;
+  int64_t stride = isWhole ? 1 : parallel.tensorParallel;
+  int64_t copies = ranks * parallel.tensorParallel / stride / experts;
   for (auto [name, size, step] :
        {std::tuple(nn::kExpertAxis, experts, stride),
-        std::tuple(nn::kExpertCopiesAxis, parallel.dataParallel / experts,
-                   stride * experts)})
-    if (experts > 1 && size > 1) {
+        std::tuple(nn::kExpertCopiesAxis, copies, stride * experts)})
+    if ((experts > 1 && size > 1) || (isWhole && name == nn::kExpertAxis)) {
       names.push_back(builder.getStringAttr(name));
       sizes.push_back(size);
       steps.push_back(step);

@@ -15,6 +15,10 @@
 
 namespace reprise::frontend {
 
+/// Whether ranks that share the rest of the model have whole experts each, some
+/// of them or all.
+bool hasWholeExperts(const Parallel &parallel);
+
 /// Builds the module with `@forward`: the mean loss of one micro-batch as a
 /// function of tokens, targets, randomness and parameters, in the `nn` dialect.
 /// Loads the dialects it needs. Every op has an `nn.scope`, and a location that

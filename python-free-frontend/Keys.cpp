@@ -486,15 +486,16 @@ static const Key rows[] = {
      Bound::None, "", "enable_sequence_parallel"},
     {"expert_model_parallel_size", "parallel",
      parallel<&Parallel::expertParallel>, Need::Defaulted, "1",
-     "Ranks with samples of their own, some of `data_parallel_size`, that "
-     "each have some of the experts, and send each other rows for these",
+     "Ranks that each have some of the experts, and send each other rows for "
+     "these: some of `data_parallel_size`, or, with "
+     "`expert_tensor_parallel_size` 1, of all ranks of a stage",
      Bound::Positive, "", "expert_parallel_size|expert_parallel_degree|ep",
      4096},
     {"expert_tensor_parallel_size", "parallel",
      parallel<&Parallel::expertTensorParallel>, Need::Unset,
      "tensor_model_parallel_size",
      "Ranks that each have a part of every expert: as many as have one of the "
-     "rest",
+     "rest; or 1, where those have whole experts",
      Bound::Positive, "", "expert_tensor_parallel_degree|etp", 4096},
     {"use_distributed_optimizer", "parallel",
      parallel<&Parallel::distributedOptimizer>, Need::Defaulted, "false",

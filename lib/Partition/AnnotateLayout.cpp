@@ -25,9 +25,10 @@ namespace {
 /// Gives each value of one function its word along `tp`.
 class Annotator {
 public:
-  Annotator(func::FuncOp forward, int64_t ranks, bool isSequenceParallel)
-      : forward(forward), ranks(ranks), isSequenceParallel(isSequenceParallel) {
-  }
+  Annotator(func::FuncOp forward, MeshAttr mesh, bool isSequenceParallel)
+      : forward(forward), ranks(mesh.getSize(kTensorAxis)),
+        isSequenceParallel(isSequenceParallel),
+        hasWhole(hasWholeExperts(mesh)) {}
   LogicalResult run();
 
 private:
@@ -47,6 +48,8 @@ private:
   FailureOr<Spread> spreadLinear(Operation *op);
   FailureOr<Spread> spreadNorm(Operation *op);
   FailureOr<Spread> spreadEmbedding(Operation *op);
+  /// Of what is done with a rank's own tokens, and their rows.
+  FailureOr<Spread> spreadTokens(Operation *op);
   Spread spreadPointwise(Operation *op);
   /// Of a sum of what ranks have parts of.
   Spread spreadSum(Operation *op);
@@ -83,6 +86,7 @@ private:
   func::FuncOp forward;
   int64_t ranks;
   bool isSequenceParallel;
+  bool hasWhole; ///< experts are
   DenseMap<Value, int64_t> columns;
   DenseMap<Value, int64_t> copies; ///< ranks with the same heads of a value
   DenseMap<Value, Spread> words;
@@ -95,6 +99,7 @@ struct AnnotateLayout
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
     int64_t ranks = getAxisSize(module, kTensorAxis);
     bool sequence = sequenceParallel || module->hasAttr(kSequenceParallelAttr);
     if (ranks == 1 && sequence) {
@@ -109,7 +114,7 @@ struct AnnotateLayout
       module.emitError("needs a function @forward to annotate");
       return signalPassFailure();
     }
-    if (failed(Annotator(forward, ranks, sequence).run()))
+    if (failed(Annotator(forward, mesh, sequence).run()))
       signalPassFailure();
   }
 };
@@ -351,12 +356,34 @@ Spread Annotator::spreadPointwise(Operation *op) {
   return {};
 }
 
+FailureOr<Spread> Annotator::spreadTokens(Operation *op) {
+  Value tokens = op->getOperand(0);
+  bool isWhole = get(tokens).word != Word::Varying && !get(tokens).isShard();
+  if (getRank(tokens) == 3 && isWhole &&
+      failed(checkDivides(op, cast<ShapedType>(tokens.getType()).getDimSize(1),
+                          "positions")))
+    return failure();
+  if (auto capacity = op->getAttrOfType<IntegerAttr>("capacity"))
+    return op->emitOpError("needs experts without a capacity, since each of ")
+           << ranks << " ranks along 'tp' sorts its own tokens, but got "
+           << capacity.getInt();
+  if (isOfExperts(op) &&
+      failed(setParameter(op, op->getOperand(1), {Word::Replicated, 0})))
+    return failure();
+  Spread own = getOfOwnTokens(op);
+  if (own.word == Word::Partial)
+    return Spread();
+  return getPartWay(op) == PartWay::Sum ? getStream(op->getResult(0)) : own;
+}
+
 Spread Annotator::spreadSum(Operation *op) {
   Value out = op->getResult(0);
   return isOfParts(out) ? getSum(out) : Spread();
 }
 
 FailureOr<Spread> Annotator::spread(Operation *op) {
+  if (hasWhole && isOfOwnTokens(op, words))
+    return spreadTokens(op);
   PartWay way = getPartWay(op);
   auto cut = columns.find(op->getResult(0));
   if (cut != columns.end() && way != PartWay::Linear && way != PartWay::Norm)
@@ -380,6 +407,8 @@ FailureOr<Spread> Annotator::spread(Operation *op) {
     return spreadSum(op);
   case PartWay::Whole:
   case PartWay::Heads:
+  case PartWay::Tokens:
+  case PartWay::Count:
   case PartWay::Loss:
     return Spread();
   }
@@ -401,7 +430,7 @@ void Annotator::write() {
 }
 
 LogicalResult Annotator::run() {
-  columns = findCutColumns(forward);
+  columns = findCutColumns(forward, !hasWhole);
   if (failed(findCopies()))
     return failure();
   for (BlockArgument argument : forward.getArguments()) {

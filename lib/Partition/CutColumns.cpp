@@ -110,6 +110,26 @@ static SmallVector<OpOperand *> getKept(Operation *op) {
   return isOfWholeRows(op) ? SmallVector<OpOperand *>() : getColumnOperands(op);
 }
 
+bool partition::isOfOwnTokens(Operation *op,
+                              const DenseMap<Value, Spread> &words) {
+  if (op->getNumResults() == 0)
+    return false;
+  PartWay way = getPartWay(op);
+  return way == PartWay::Tokens ||
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           Spread spread = words.lookup(operand);
+           return spread.word == Word::Varying ||
+                  (way == PartWay::Count && spread.isShard());
+         });
+}
+
+Spread partition::getOfOwnTokens(Operation *op) {
+  if (getPartWay(op) == PartWay::Count)
+    return {Word::Partial, 0};
+  return getRank(op->getResult(0)) == 3 ? Spread::shard(1)
+                                        : Spread{Word::Varying, 0};
+}
+
 /// Whether `op` is a linear whose weight and bias are parameters.
 static bool isLinearOfParameters(Operation *op) {
   if (getPartWay(op) != PartWay::Linear)
@@ -128,7 +148,8 @@ ResultRange partition::getColumnResults(Operation *op) {
 namespace {
 class ColumnCutter {
 public:
-  explicit ColumnCutter(func::FuncOp forward) : forward(forward) {}
+  ColumnCutter(func::FuncOp forward, bool cutsExperts)
+      : forward(forward), cutsExperts(cutsExperts) {}
   DenseMap<Value, int64_t> run();
 
 private:
@@ -136,11 +157,16 @@ private:
     auto leader = classes.findLeader(value.getAsOpaquePointer());
     return leader != classes.member_end() && cut.contains(*leader);
   }
+  /// Whether `op` is a linear whose weight can be cut.
+  bool isFree(Operation *op) const {
+    return isLinearOfParameters(op) && (cutsExperts || !isOfExperts(op));
+  }
   bool canBeMade(Value value);
   bool canBeRead(OpOperand &use);
   bool canBeCut(Value value);
 
   func::FuncOp forward;
+  bool cutsExperts;
   /// By the opaque pointers of values, which have an order.
   llvm::EquivalenceClasses<const void *> classes;
   DenseSet<const void *> cut; ///< the leaders
@@ -154,7 +180,7 @@ bool ColumnCutter::canBeMade(Value value) {
     return false;
   if (!getKept(op).empty())
     return true;
-  return isLinearOfParameters(op) && !isCut(op->getOperand(0));
+  return isFree(op) && !isCut(op->getOperand(0));
 }
 
 bool ColumnCutter::canBeRead(OpOperand &use) {
@@ -164,7 +190,7 @@ bool ColumnCutter::canBeRead(OpOperand &use) {
   if (use.getOperandNumber() != 0)
     return false;
   return getPartWay(op) == PartWay::Loss ||
-         (isLinearOfParameters(op) && !isCut(op->getResult(0)));
+         (isFree(op) && !isCut(op->getResult(0)));
 }
 
 bool ColumnCutter::canBeCut(Value value) {
@@ -211,6 +237,7 @@ DenseMap<Value, int64_t> ColumnCutter::run() {
   return dims;
 }
 
-DenseMap<Value, int64_t> partition::findCutColumns(func::FuncOp forward) {
-  return ColumnCutter(forward).run();
+DenseMap<Value, int64_t> partition::findCutColumns(func::FuncOp forward,
+                                                   bool cutsExperts) {
+  return ColumnCutter(forward, cutsExperts).run();
 }

@@ -10,6 +10,7 @@
 #define REPRISE_LIB_PARTITION_LAYOUT_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interfaces/Partitionable.h"
 
@@ -67,9 +68,39 @@ llvm::SmallVector<mlir::OpOperand *> getColumnOperands(mlir::Operation *op);
 /// The results of `op` that are cut as these operands are.
 mlir::ResultRange getColumnResults(mlir::Operation *op);
 
+/// Whether experts are whole, on ranks along `tp`, too: neighbours of these
+/// have other experts, or each has all of them, for tokens of its own.
+inline bool hasWholeExperts(nn::MeshAttr mesh) {
+  return mesh &&
+         mesh.getStride(nn::kExpertAxis) % mesh.getSize(nn::kTensorAxis);
+}
+
+/// Whether `op` is a linear with a weight for each expert.
+inline bool isOfExperts(mlir::Operation *op) {
+  auto own = llvm::dyn_cast<Partitionable>(op);
+  return own && !own.getExpertOperands().empty();
+}
+
+/// Whether `op`, where experts are whole, is of a rank's own tokens, or of
+/// their rows: `S(1)` and `V`. From the choice of experts on these are
+///
+///   choose, weights   [B, T, *]  ->  [B, T, S]   S(1) to S(1)
+///   sort, permute     [B, T, S]  ->  [R]         S(1) to V
+///   products                         [R, *]      S(1) or V to V
+///   combine           [R, C]     ->  [B, T, C]   V to S(1)
+///   counts            [B, T, S], or offsets      S(1) or V to P
+bool isOfOwnTokens(mlir::Operation *op,
+                   const llvm::DenseMap<mlir::Value, Spread> &words);
+
+/// What such an op makes.
+Spread getOfOwnTokens(mlir::Operation *op);
+
 /// The values of a function that are cut in columns or heads, each with the
 /// dimension.
-llvm::DenseMap<mlir::Value, int64_t> findCutColumns(mlir::func::FuncOp forward);
+///
+/// \param cutsExperts  ranks have columns of each expert.
+llvm::DenseMap<mlir::Value, int64_t> findCutColumns(mlir::func::FuncOp forward,
+                                                    bool cutsExperts);
 } // namespace reprise::partition
 
 #endif // REPRISE_LIB_PARTITION_LAYOUT_H

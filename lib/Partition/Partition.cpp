@@ -69,8 +69,8 @@ namespace {
 class Partitioner {
 public:
   Partitioner(func::FuncOp forward, MeshAttr mesh)
-      : forward(forward), ranks(mesh.getSize(kTensorAxis)),
-        copies(mesh.getSize(kHeadCopiesAxis)), builder(forward.getContext()),
+      : forward(forward), mesh(mesh), ranks(mesh.getSize(kTensorAxis)),
+        builder(forward.getContext()),
         axis(builder.getStringAttr(kTensorAxis)) {}
   LogicalResult run();
 
@@ -81,9 +81,9 @@ private:
   LogicalResult partitionEmbedding(EmbeddingOp op, Spread want);
   LogicalResult partitionPositions(Operation *op, Spread want);
   LogicalResult partitionLoss(CrossEntropyOp op);
+  LogicalResult partitionTokens(Operation *op, Spread want);
   LogicalResult partitionHeads(Operation *op, Spread want);
   LogicalResult partitionWhole(Operation *op, Spread want);
-  IntegerAttr countClasses(CrossEntropyOp op);
   void setPart(Operation *op);
 
   /// Makes operand `operand` a value of the word `to`.
@@ -100,8 +100,8 @@ private:
   void setScope(Operation *op, Operation *first, Value value);
 
   func::FuncOp forward;
-  int64_t ranks;
-  int64_t copies; ///< ranks that have the same heads of keys and values
+  MeshAttr mesh;
+  int64_t ranks; ///< along `tp`
   OpBuilder builder;
   StringAttr axis;
   DenseMap<Value, Spread> words;
@@ -323,12 +323,6 @@ LogicalResult Partitioner::partitionPositions(Operation *op, Spread want) {
   return success();
 }
 
-/// What the logits have columns for, unless all parts of them are full.
-IntegerAttr Partitioner::countClasses(CrossEntropyOp op) {
-  int64_t count = classes.lookup(op);
-  return count % ranks == 0 ? IntegerAttr() : builder.getI64IntegerAttr(count);
-}
-
 /// loss = ln(sum over ranks of exp(lse)) - sum over ranks of hit.
 LogicalResult Partitioner::partitionLoss(CrossEntropyOp op) {
   if (words.lookup(op.getLogits()) != Spread::shard(2))
@@ -336,9 +330,12 @@ LogicalResult Partitioner::partitionLoss(CrossEntropyOp op) {
   Location loc = op.getLoc();
   builder.setInsertionPoint(op);
   auto type = cast<RankedTensorType>(op.getLosses().getType());
-  auto part = CrossEntropyPartOp::create(builder, loc, TypeRange{type, type},
-                                         op.getLogits(), op.getTargets(), axis,
-                                         countClasses(op));
+  // What the logits have columns for, unless all parts of them are full.
+  int64_t count = classes.lookup(op);
+  auto part = CrossEntropyPartOp::create(
+      builder, loc, TypeRange{type, type}, op.getLogits(), op.getTargets(),
+      axis,
+      count % ranks == 0 ? IntegerAttr() : builder.getI64IntegerAttr(count));
   if (ScopeAttr scope = getScope(op))
     part->setAttr(kScopeAttr, scope);
   FailureOr<Value> parts = move(op, part.getLse(), Spread::shard(0), {});
@@ -353,6 +350,44 @@ LogicalResult Partitioner::partitionLoss(CrossEntropyOp op) {
   op.getLosses().replaceAllUsesWith(losses);
   op.getLse().replaceAllUsesWith(lse);
   op.erase();
+  return success();
+}
+
+/// Parameters are the same numbers for all tokens. Experts are told of a rank's
+/// own tokens, also where the residual stream has all of them.
+LogicalResult Partitioner::partitionTokens(Operation *op, Spread want) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    bool isWeight = isOfExperts(op) && operand.getOperandNumber() == 1;
+    bool isOfTokens = !isWeight && getRank(value) == 3 &&
+                      words.lookup(value).word != Word::Varying;
+    if (isOfTokens && failed(read(operand, Spread::shard(1))))
+      return failure();
+  }
+  auto kept = dyn_cast<Partitionable>(op);
+  if (op->hasTrait<OpTrait::SameOperandsAndResultType>() ||
+      op->hasTrait<nn::Pointwise>())
+    for (Value result : op->getResults())
+      result.setType(
+          cast<RankedTensorType>(result.getType())
+              .clone(cast<ShapedType>(op->getOperand(0).getType()).getShape()));
+  else if (kept)
+    kept.fitTokens();
+  else
+    return op->emitOpError("needs rows of all tokens, but each of ")
+           << ranks << " ranks along 'tp' has those of its own";
+  Spread own = getOfOwnTokens(op);
+  for (Value result : op->getResults())
+    words[result] = own;
+  if (own == want)
+    return success();
+  Value out = op->getResult(0);
+  builder.setInsertionPointAfter(op);
+  FailureOr<Value> now = move(op, out, own, want);
+  if (failed(now))
+    return failure();
+  setScope(op, now->getDefiningOp(), out);
+  replace(out, *now, want);
   return success();
 }
 
@@ -420,8 +455,10 @@ void Partitioner::setPart(Operation *op) {
 LogicalResult Partitioner::partition(Operation *op) {
   auto layout = op->getAttrOfType<LayoutAttr>(kLayoutAttr);
   op->removeAttr(kLayoutAttr);
-  Spread want = Spread::get(layout, copies);
+  Spread want = Spread::get(layout, mesh.getSize(kHeadCopiesAxis));
   bool isParameter = op->getNumResults() == 1 && getArgument(op->getResult(0));
+  if (hasWholeExperts(mesh) && isOfOwnTokens(op, words))
+    return partitionTokens(op, want);
   if (isParameter) // Rounded, it is spread as it was.
     want = words.lookup(op->getOperand(0));
   else if ((want.isShard() || want.isShared()) &&
@@ -455,7 +492,7 @@ LogicalResult Partitioner::run() {
   for (BlockArgument argument : forward.getArguments()) {
     Spread spread = Spread::get(forward.getArgAttrOfType<LayoutAttr>(
                                     argument.getArgNumber(), kLayoutAttr),
-                                copies);
+                                mesh.getSize(kHeadCopiesAxis));
     auto whole = cast<RankedTensorType>(argument.getType());
     if (spread.isShard() && spread.copies == 1 &&
         whole.getDimSize(spread.dim) % ranks != 0)

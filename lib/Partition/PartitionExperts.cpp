@@ -205,7 +205,9 @@ LogicalResult ExpertPartitioner::takeExperts(Operation *op, Value weight) {
                            "be on ")
            << ranks << " ranks along 'ep'";
   unsigned number = argument.getArgNumber();
-  if (forward.getArgAttr(number, kLayoutAttr))
+  // Those along tp that have whole experts are ranks along ep, too.
+  auto layout = forward.getArgAttrOfType<LayoutAttr>(number, kLayoutAttr);
+  if (layout && llvm::is_contained(layout.getWords(), Word::Shard))
     return op->emitOpError("needs weights that one op reads, and that ranks "
                            "have no other parts of, but argument #")
            << number << " is in parts already";

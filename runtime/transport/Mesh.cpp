@@ -8,6 +8,7 @@
 
 #include "Mesh.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -114,13 +115,17 @@ Group reprise::runtime::stagesFrom(const RepriseModel &model, int rank,
 }
 
 Group reprise::runtime::modelGroupOf(const RepriseModel &model, int rank) {
-  const int shared = findAxis(model, "tp");
-  const int axis = shared < 0 ? findAxis(model, "ep") : shared;
-  return axis < 0 ? Group{rank, 1, 1} : groupOf(model, rank, axis);
+  // Ranks along "tp" have neighbouring numbers; those along "ep" are among
+  // them, or go on behind the last.
+  int64_t size = 1;
+  for (const char *name : {"tp", "ep"})
+    if (const int axis = findAxis(model, name); axis >= 0)
+      size = std::max(size, strideOf(model, axis) * model.axes[axis].size);
+  return {int(rank - rank % size), 1, int(size)};
 }
 
 bool reprise::runtime::isWithFirst(const RepriseModel &model, int rank) {
-  const int axis = findAxis(model, "ep");
-  const int64_t ranks = axis < 0 ? 1 : model.axes[axis].size;
-  return dataShardOf(model, rank).part < ranks;
+  // As many on each stage.
+  const int64_t ofStage = countRanks(model) / countStages(model);
+  return rank % ofStage < modelGroupOf(model, rank).size;
 }

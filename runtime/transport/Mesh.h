@@ -56,8 +56,8 @@ bool hasOutput(const RepriseModel &model);
 /// one on.
 Group stagesFrom(const RepriseModel &model, int rank, bool isLast);
 
-/// The ranks that have parts of the same parameters as `rank`, along "tp" or
-/// "ep".
+/// The ranks that have parts of the same parameters as `rank`, along "tp", "ep"
+/// or both.
 Group modelGroupOf(const RepriseModel &model, int rank);
 
 /// Whether `rank` is one of those that rank 0 needs to compute something: they

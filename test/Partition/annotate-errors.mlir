@@ -119,3 +119,26 @@ module attributes {nn.mesh = #nn.mesh<dp = 2>} {
 // expected-error @+1 {{needs a function @forward to annotate}}
 module attributes {nn.mesh = #nn.mesh<tp = 2>} {
 }
+
+// -----
+
+// Whole experts, of which ranks along tp have rows of their own positions.
+
+module attributes {nn.mesh = #nn.mesh<tp = 2, ep = 2 step 1>} {
+  func.func @forward(%r: tensor<2x5x4xf32>) -> tensor<2x5x2xi32> {
+    // expected-error @+1 {{'nn.choose_experts' op needs positions that the 2 ranks along 'tp' divide, but got 5}}
+    %id = nn.choose_experts %r : (tensor<2x5x4xf32>) -> tensor<2x5x2xi32>
+    return %id : tensor<2x5x2xi32>
+  }
+}
+
+// -----
+
+module attributes {nn.mesh = #nn.mesh<tp = 2, ep = 2 step 1>} {
+  func.func @forward(%r: tensor<2x4x4xf32>) -> tensor<13xi32> {
+    %id = nn.choose_experts %r : (tensor<2x4x4xf32>) -> tensor<2x4x2xi32>
+    // expected-error @+1 {{'nn.sort_rows' op needs experts without a capacity, since each of 2 ranks along 'tp' sorts its own tokens, but got 3}}
+    %o, %p, %e = nn.sort_rows %id capacity 3 : (tensor<2x4x2xi32>) -> (tensor<13xi32>, tensor<2x4x2xi32>, tensor<5xi32>)
+    return %o : tensor<13xi32>
+  }
+}

@@ -34,3 +34,15 @@ module attributes {nn.mesh = #nn.mesh<tp = 3>} {
 // expected-error @+1 {{needs a function @forward to partition}}
 module attributes {nn.mesh = #nn.mesh<tp = 2>} {
 }
+
+// -----
+
+// Rows of a rank's own tokens mean nothing to what is of all of them.
+
+module attributes {nn.mesh = #nn.mesh<tp = 2, ep = 2 step 1>} {
+  func.func @forward(%r: tensor<2x4x4xf32> {nn.layout = #nn.layout<tp = I>}, %rows: tensor<8xf32> {nn.layout = #nn.layout<tp = V>}) -> tensor<f32> {
+    // expected-error @+1 {{'nn.mean' op needs rows of all tokens, but each of 2 ranks along 'tp' has those of its own}}
+    %m = nn.mean %rows {nn.layout = #nn.layout<tp = I>} : (tensor<8xf32>) -> tensor<f32>
+    return %m : tensor<f32>
+  }
+}

@@ -158,6 +158,8 @@ driver::readInput(MLIRContext &context, llvm::SourceMgr &sources,
           << "with --accounting, plan and program are of one rank with whole "
              "tensors, and Megatron's figures and times of a step of "
           << ranks << " ranks\n";
+    if (frontend::hasWholeExperts(description->parallel))
+      description->parallel.expertParallel = 1;
     ranks = 1;
     description->parallel.sequenceParallel = false;
   }
@@ -165,22 +167,41 @@ driver::readInput(MLIRContext &context, llvm::SourceMgr &sources,
   return frontend::buildModel(context, *description);
 }
 
+/// A mesh of the ranks that have all experts together, whole ones, and of those
+/// that share the rest of the model: the larger number has the other within.
+static void setMeshOfExperts(ModuleOp module, int64_t experts, int64_t tensor) {
+  Builder builder(module.getContext());
+  SmallVector<StringAttr> names = {builder.getStringAttr(nn::kExpertAxis)};
+  SmallVector<int64_t> sizes = {experts}, steps = {0};
+  if (tensor > 1) {
+    names.push_back(builder.getStringAttr(nn::kTensorAxis));
+    sizes.push_back(tensor);
+    steps = experts < tensor ? SmallVector<int64_t>{1, 0}
+                             : SmallVector<int64_t>{0, 1};
+  }
+  module->setAttr(nn::kMeshAttr,
+                  nn::MeshAttr::get(module.getContext(), names, sizes, steps));
+}
+
 OwningOpRef<ModuleOp> driver::buildPlanned(MLIRContext &context,
                                            frontend::Description description,
                                            bool hasBudget) {
-  int64_t &ranks = description.parallel.dataParallel;
-  int64_t experts = description.parallel.expertParallel;
+  frontend::Parallel &parallel = description.parallel;
+  int64_t &ranks = parallel.dataParallel;
+  int64_t experts = parallel.expertParallel, tensor = parallel.tensorParallel;
+  // With whole experts, those are the first along tp, and behind these.
+  int64_t needed = frontend::hasWholeExperts(parallel)
+                       ? std::max<int64_t>(experts / tensor, 1)
+                       : experts;
   description.train.globalBatchSize =
-      description.getGlobalBatchSize() / ranks * experts;
-  ranks = experts;
-  description.parallel.reductionGroups.reset();
+      description.getGlobalBatchSize() / ranks * needed;
+  ranks = needed;
+  parallel.reductionGroups.reset();
   OwningOpRef<ModuleOp> module = frontend::buildModel(context, description);
   if (!module || !hasBudget || experts == 1)
     return module;
-  (*module)->setAttr(
-      nn::kMeshAttr,
-      nn::MeshAttr::get(&context, StringAttr::get(&context, nn::kExpertAxis),
-                        {experts}, {int64_t(0)}));
+  setMeshOfExperts(*module, experts,
+                   frontend::hasWholeExperts(parallel) ? tensor : 1);
   (*module)->removeAttr(nn::kDistributedOptimizerAttr);
   return module;
 }

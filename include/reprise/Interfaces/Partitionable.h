@@ -24,6 +24,9 @@ enum class PartWay {
   Linear,    ///< operand 1 is a weight, 2 a bias: cut by results or by terms
   Lookup,    ///< operand 1 is a table, whose rows are cut
   Positions, ///< operand 1 is a table of all positions, added to whole rows
+  Tokens,    ///< of tokens, operand 0, or of rows sorted by expert: in parts as
+             ///< these
+  Count,     ///< of tokens or their rows: of parts it makes parts of a sum
   Sum,       ///< of rows of operand 0: of parts of a sum it makes parts, too
   Loss,      ///< of logits, operand 0, whose columns may be cut
 };

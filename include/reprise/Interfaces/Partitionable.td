@@ -80,6 +80,10 @@ def Partitionable : OpInterface<"Partitionable"> {
     }], "::llvm::SmallVector<unsigned>", "getExpertOperands", (ins), [{}],
     [{ return {}; }]>,
     InterfaceMethod<[{
+      Of what is done with tokens, or with rows of these: gives the results the types
+      that they have for the tokens and rows that the operands have.
+    }], "void", "fitTokens", (ins), [{}], [{ return; }]>,
+    InterfaceMethod<[{
       Whether the result is the sum of the operands, element by element.
     }], "bool", "addsOperands", (ins), [{}], [{ return false; }]>,
     InterfaceMethod<[{

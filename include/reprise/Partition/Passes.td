@@ -32,6 +32,10 @@ def AnnotateLayout : Pass<"reprise-annotate-layout", "::mlir::ModuleOp"> {
       heads of queries of its own. What has these heads is `S` along `kv` and `R` along `kv_copies`,
       two parts of `tp` that the mesh gets; one head for all is `R` along `tp`.
 
+    * Where the mesh has an axis `ep` whose step the ranks along `tp` do not divide, experts are
+      whole: a rank has rows of its own positions. Tokens from the choice of experts to `nn.combine` are
+      `S(1)`, rows sorted by expert `V`, and weights of experts `R`.
+
     Without ranks along `tp` nothing is done. Refused: heads, columns or, with `sequence-parallel`,
     the sequence where the ranks do not divide them; heads of keys that the ranks do not divide, nor
     they the ranks, or of which layers have different numbers below that of the ranks; a norm of
@@ -94,8 +98,8 @@ def Partition : Pass<"reprise-partition", "::mlir::ModuleOp"> {
 def PartitionExperts : Pass<"reprise-partition-experts", "::mlir::ModuleOp"> {
   let summary = "Send rows to the ranks of their experts";
   let description = [{
-    Where the mesh has an axis `ep`, a part of `dp`, each of its `n` ranks has the weights of `E/n`
-    experts, in order. Products of rows with the weights of their experts are done there, as is what
+    Where the mesh has an axis `ep`, a part of `dp` or of `dp` and `tp` together, each of its `n`
+    ranks has the weights of `E/n` experts, in order. Products of rows with the weights of their experts are done there, as is what
     only goes on from these row by row: the pass makes a value of the rows of tokens, puts an
     `nn.send_rows` where these go and an `nn.return_rows` where they come back, and an
     `nn.gather_offsets` behind each sort, so that all ranks know how many rows go where. Each row comes
@@ -104,8 +108,8 @@ def PartitionExperts : Pass<"reprise-partition-experts", "::mlir::ModuleOp"> {
     A rank has room for all rows that can come: of each rank's `T` tokens with `S` slots
     `T * min(S, E/n)`, or with a capacity `C` no more than `C * E/n`.
 
-    Weights of experts are `S(0)` along `ep`, and `R` along `ep_copies`, the ranks along `dp` that
-    have the same ones.
+    Weights of experts are `S(0)` along `ep`, and `R` along `ep_copies`, the ranks that have the same
+    ones.
 
     So it does with `@forward`, `@evaluate` and `@sample`, each of which has rows of its own.
 

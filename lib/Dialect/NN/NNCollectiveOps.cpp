@@ -63,18 +63,29 @@ void MeshAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+/// Whether `size` ranks at a distance of `step` lie within an axis of `ranks`
+/// at a distance of `stride`.
+static bool isWithin(int64_t ranks, int64_t stride, int64_t size,
+                     int64_t step) {
+  return step % stride == 0 && size <= ranks && step / stride <= ranks &&
+         ranks % (step / stride * size) == 0;
+}
+
 /// Whether `size` ranks at a distance of `step` lie within one of the axes that
-/// add ranks.
-static bool isWithinAxis(ArrayRef<int64_t> sizes, ArrayRef<int64_t> steps,
+/// add ranks; or those of experts within `dp` and `tp` together.
+static bool isWithinAxis(ArrayRef<StringAttr> names, ArrayRef<int64_t> sizes,
+                         ArrayRef<int64_t> steps, bool isOfExperts,
                          int64_t size, int64_t step) {
   int64_t stride = 1;
-  for (auto [ranks, part] : llvm::reverse(llvm::zip_equal(sizes, steps))) {
+  for (auto [name, ranks, part] :
+       llvm::reverse(llvm::zip_equal(names, sizes, steps))) {
     if (part != 0)
       continue;
-    if (step % stride == 0 && size <= ranks && step / stride <= ranks &&
-        ranks % (step / stride * size) == 0)
+    if (isWithin(ranks, stride, size, step))
       return true;
     stride *= ranks;
+    if (isOfExperts && name == kDataAxis && isWithin(stride, 1, size, step))
+      return true;
   }
   return false;
 }
@@ -103,11 +114,14 @@ LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (step == 0)
       ranks *= size;
   }
-  for (auto [name, size, step] : llvm::zip_equal(names, sizes, steps))
-    if (step != 0 && !isWithinAxis(sizes, steps, size, step)) // C2
+  for (auto [name, size, step] : llvm::zip_equal(names, sizes, steps)) {
+    bool isOfExperts = name == kExpertAxis || name == kExpertCopiesAxis;
+    if (step != 0 &&
+        !isWithinAxis(names, sizes, steps, isOfExperts, size, step)) // C2
       return emitError() << "needs " << name << " within an axis without a "
                          << "step, but got " << size << " ranks at a step of "
                          << step;
+  }
   return success();
 }
 

@@ -19,6 +19,18 @@ static int64_t getLastDim(Value value) {
   return cast<RankedTensorType>(value.getType()).getRank() - 1;
 }
 
+/// Gives `value` these sizes in place of as many of its first.
+static void setFirstSizes(Value value, ArrayRef<int64_t> sizes) {
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  llvm::copy(sizes, shape.begin());
+  value.setType(type.clone(shape));
+}
+
+static ArrayRef<int64_t> getSizes(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
 namespace {
 /// An op of which its way, and the number of operands whose columns it keeps
 /// apart, say all.
@@ -57,6 +69,48 @@ struct GroupedLinearWay
       return {2, 3, 4};
     return {2};
   }
+  void fitTokens(Operation *op) const {
+    auto linear = cast<GroupedLinearOp>(op);
+    Value rows = linear.getOrder() ? linear.getOrder() : linear.getInput();
+    setFirstSizes(linear.getOut(), getSizes(rows).front());
+  }
+};
+
+/// What makes something of each token `[..., E]`.
+template <typename OpTy>
+struct TokensWay : Partitionable::ExternalModel<TokensWay<OpTy>, OpTy> {
+  PartWay getPartWay(Operation *) const { return PartWay::Tokens; }
+  void fitTokens(Operation *op) const {
+    setFirstSizes(op->getResult(0), getSizes(op->getOperand(0)).drop_back());
+  }
+};
+
+/// Rows of the tokens `[..., S]` and their slots; none is dropped.
+struct SortRowsWay : Partitionable::ExternalModel<SortRowsWay, SortRowsOp> {
+  PartWay getPartWay(Operation *) const { return PartWay::Tokens; }
+  void fitTokens(Operation *op) const {
+    auto sort = cast<SortRowsOp>(op);
+    setFirstSizes(sort.getOrder(), sort.getIds().getType().getNumElements());
+    setFirstSizes(sort.getInverse(), getSizes(sort.getIds()));
+  }
+};
+
+/// As many as there are rows.
+struct PermuteWay : Partitionable::ExternalModel<PermuteWay, PermuteOp> {
+  PartWay getPartWay(Operation *) const { return PartWay::Tokens; }
+  void fitTokens(Operation *op) const {
+    auto permute = cast<PermuteOp>(op);
+    setFirstSizes(permute.getOut(), getSizes(permute.getOrder()));
+  }
+};
+
+/// Back from rows to tokens.
+struct CombineWay : Partitionable::ExternalModel<CombineWay, CombineOp> {
+  PartWay getPartWay(Operation *) const { return PartWay::Sum; }
+  void fitTokens(Operation *op) const {
+    auto combine = cast<CombineOp>(op);
+    setFirstSizes(combine.getOut(), getSizes(combine.getInverse()).drop_back());
+  }
 };
 
 /// The weight of a row is that of all of its columns.
@@ -65,6 +119,9 @@ struct WeightedSwiGLUWay
   PartWay getPartWay(Operation *) const { return PartWay::Heads; }
   unsigned getNumColumnOperands(Operation *) const { return 2; }
   SmallVector<unsigned> getSharedOperands(Operation *) const { return {2}; }
+  void fitTokens(Operation *op) const {
+    op->getResult(0).setType(op->getOperand(0).getType());
+  }
 };
 
 /// Heads of the result 1, too, are those of the operand 0; what all heads share
@@ -193,10 +250,16 @@ void nn::attachPartitionFacts(MLIRContext &context) {
   attach<GeluOp, PartWay::Pointwise, 1>(context);
   attach<SwiGLUOp, PartWay::Pointwise, 2>(context);
   attach<SoftmaxOp, PartWay::Heads, 1>(context);
-  attach<CombineOp, PartWay::Sum>(context);
+  attach<CountRowsOp, PartWay::Count>(context);
+  attach<CountChoicesOp, PartWay::Count>(context);
   attach<SplitColumnsOp, PartWay::Norm>(context);
   attach<GateWeightOp, PartWay::Norm>(context);
   AddOp::attachInterface<AddWay>(context);
+  ChooseExpertsOp::attachInterface<TokensWay<ChooseExpertsOp>>(context);
+  ExpertWeightsOp::attachInterface<TokensWay<ExpertWeightsOp>>(context);
+  SortRowsOp::attachInterface<SortRowsWay>(context);
+  PermuteOp::attachInterface<PermuteWay>(context);
+  CombineOp::attachInterface<CombineWay>(context);
   GroupedLinearOp::attachInterface<GroupedLinearWay>(context);
   WeightedSwiGLUOp::attachInterface<WeightedSwiGLUWay>(context);
   LatentHeadsOp::attachInterface<LatentHeadsWay>(context);

@@ -37,6 +37,22 @@ module attributes {nn.mesh = #nn.mesh<dp = 2, tp = 4, kv = 4 step 2>} {}
 
 // -----
 
+// Ranks of experts can be among those along dp and tp together, and of no other axes.
+
+module attributes {nn.mesh = #nn.mesh<pp = 2, dp = 2, tp = 2, ep = 4 step 1>} {}
+
+// -----
+
+// expected-error@below {{needs "ep" within an axis without a step, but got 8 ranks at a step of 1}}
+module attributes {nn.mesh = #nn.mesh<pp = 2, dp = 2, tp = 2, ep = 8 step 1>} {}
+
+// -----
+
+// expected-error@below {{needs "ep" within an axis without a step, but got 4 ranks at a step of 1}}
+module attributes {nn.mesh = #nn.mesh<dp = 3, tp = 2, ep = 4 step 1>} {}
+
+// -----
+
 // expected-error@below {{needs "kv" within an axis without a step, but got 2 ranks at a step of 3}}
 module attributes {nn.mesh = #nn.mesh<tp = 4, kv = 2 step 3>} {}
 

@@ -12,8 +12,8 @@
 #include "reprise/Dialect/NN/NNOps.h"
 
 namespace reprise::nn {
-/// Parts of the axis `dp`: ranks with other experts, and ranks with the same
-/// ones.
+/// Parts of the axis `dp`, or of `dp` and `tp` together: ranks with other
+/// experts, and ranks with the same ones.
 inline constexpr llvm::StringLiteral kExpertAxis = "ep";
 inline constexpr llvm::StringLiteral kExpertCopiesAxis = "ep_copies";
 
