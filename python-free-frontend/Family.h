@@ -78,7 +78,7 @@ enum class PositionKind {
 /// `use_qk_norm`.
 enum class QueryKeyNorm { None, Head, Projection, HeadByKey };
 enum class MLPKind {
-  Gelu,   ///< gelu(x W1) W2
+  Plain,  ///< act(x W1) W2, of which a key says act
   SwiGLU, ///< (silu(x Wg) * x Wu) Wd
 };
 /// What layers with experts have in place of the MLP; which layers these are,

@@ -93,8 +93,8 @@ static const Key rows[] = {
           Bound::Positive),
     taken("activation_function", model<&Model::activation>,
           "GELU in its tanh form (the first two, which are the same) or "
-          "its exact form",
-          Bound::None, "gelu_new|gelu_pytorch_tanh|gelu"),
+          "its exact form, or squared ReLU",
+          Bound::None, "gelu_new|gelu_pytorch_tanh|gelu|relu2"),
     taken("layer_norm_epsilon", model<&Model::normEpsilon>,
           "Added to the variance in every LayerNorm", Bound::Positive),
 

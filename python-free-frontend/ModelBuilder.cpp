@@ -53,6 +53,7 @@
 #include "python-free-frontend/BalanceBuilder.h"
 #include "python-free-frontend/Families.h"
 #include "python-free-frontend/Family.h"
+#include "reprise/Dialect/NN/NNActivationOps.h"
 #include "reprise/Support/ExpertRows.h"
 #include "reprise/Support/Modules.h"
 
@@ -94,6 +95,7 @@ private:
   Value buildAttention(Value input, int64_t stream);
   Value buildLatentAttention(Value input, int64_t stream);
   Value buildLatentQueries(Value input);
+  Value buildActivation(Value u);
   Value buildMLP(Value input);
   /// The experts of each token, and their weights.
   struct Router {
@@ -323,23 +325,31 @@ Value ModelBuilder::buildLatentAttention(Value input, int64_t stream) {
                 blocks.outputBias, getResidualStd());
 }
 
+static constexpr StringLiteral kMLP = "mlp";
+
+/// The one of an MLP without a gate.
+Value ModelBuilder::buildActivation(Value u) {
+  if (model.activation == "relu2")
+    return forward.create<nn::SquaredReluOp>(kMLP, "g", u.getType(), u);
+  nn::GeluForm form =
+      model.activation == "gelu" ? nn::GeluForm::Erf : nn::GeluForm::Tanh;
+  return forward.create<nn::GeluOp>(kMLP, "g", u.getType(), u, form);
+}
+
 Value ModelBuilder::buildMLP(Value input) {
   int64_t inner = model.getInnerWidth();
   auto widen = [&](StringRef tensor, StringRef name) {
-    return linear("mlp", inLayer(tensor), name, input, inner, blocks.mlpBias,
+    return linear(kMLP, inLayer(tensor), name, input, inner, blocks.mlpBias,
                   model.initializerRange);
   };
   Value g;
   if (blocks.mlp == MLPKind::SwiGLU) {
     Value gt = widen(names.gate, "gt"), u = widen(names.up, "u");
-    g = forward.create<nn::SwiGLUOp>("mlp", "g", gt.getType(), gt, u);
+    g = forward.create<nn::SwiGLUOp>(kMLP, "g", gt.getType(), gt, u);
   } else {
-    Value u = widen(names.up, "u");
-    nn::GeluForm form =
-        model.activation == "gelu" ? nn::GeluForm::Erf : nn::GeluForm::Tanh;
-    g = forward.create<nn::GeluOp>("mlp", "g", u.getType(), u, form);
+    g = buildActivation(widen(names.up, "u"));
   }
-  return linear("mlp", inLayer(names.down), "y", g, model.width, blocks.mlpBias,
+  return linear(kMLP, inLayer(names.down), "y", g, model.width, blocks.mlpBias,
                 getResidualStd());
 }
 

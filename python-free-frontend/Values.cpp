@@ -315,6 +315,7 @@ static constexpr OtherWord kOtherWords[] = {
     {"activation_function", "relu|silu|swish|quick_gelu", ""},
     {"hidden_act", "swish", "; did you mean 'silu'?"},
     {"hidden_act", "gelu|relu", ""},
+    {"hidden_act", "relu2", "; gpt2 has it, whose MLP has no gate"},
     {"attention", "flash_attention|flash_attention_2|flash_attn|sdpa",
      "; did you mean 'flash'?"},
     {"attention", "eager|math", "; did you mean 'unfused'?"},

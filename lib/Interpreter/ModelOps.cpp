@@ -8,7 +8,7 @@
 
 #include "Semantics.h"
 #include "reprise/ABI/Philox.h"
-#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/NNActivationOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 
@@ -382,8 +382,8 @@ static void dropout(DropoutOp op, const Frame &frame) {
   });
 }
 
-static FailureOr<bool> evaluateElementwiseOp(Operation *op,
-                                             const Frame &frame) {
+/// Activations, and their gradients.
+static FailureOr<bool> evaluateActivation(Operation *op, const Frame &frame) {
   auto value = [&](unsigned operand, int64_t e) {
     return frame.in(operand).values[e];
   };
@@ -396,6 +396,20 @@ static FailureOr<bool> evaluateElementwiseOp(Operation *op,
       .Case([&](GeluBackwardOp op) {
         forEach(frame, [&](int64_t e) {
           return value(1, e) * geluDerivative(op.getForm(), value(0, e));
+        });
+        return true;
+      })
+      .Case([&](SquaredReluOp) {
+        forEach(frame, [&](int64_t e) {
+          double x = value(0, e);
+          return x < 0 ? 0.0 : x * x;
+        });
+        return true;
+      })
+      .Case([&](SquaredReluBackwardOp) {
+        forEach(frame, [&](int64_t e) {
+          double x = value(0, e), dout = value(1, e);
+          return x < 0 ? 0.0 * dout : 2.0 * x * dout;
         });
         return true;
       })
@@ -414,6 +428,15 @@ static FailureOr<bool> evaluateElementwiseOp(Operation *op,
         }
         return true;
       })
+      .Default([](Operation *) { return false; });
+}
+
+static FailureOr<bool> evaluateElementwiseOp(Operation *op,
+                                             const Frame &frame) {
+  auto value = [&](unsigned operand, int64_t e) {
+    return frame.in(operand).values[e];
+  };
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
       .Case([&](AddOp) {
         forEach(frame, [&](int64_t e) { return value(0, e) + value(1, e); });
         return true;
@@ -433,8 +456,8 @@ static FailureOr<bool> evaluateElementwiseOp(Operation *op,
 
 FailureOr<bool> interpreter::evaluateModelOp(Operation *op,
                                              const Frame &frame) {
-  for (auto family :
-       {evaluateTableOp, evaluateLayerOp, evaluateElementwiseOp}) {
+  for (auto family : {evaluateTableOp, evaluateLayerOp, evaluateActivation,
+                      evaluateElementwiseOp}) {
     FailureOr<bool> isKnown = family(op, frame);
     if (failed(isKnown) || *isKnown)
       return isKnown;

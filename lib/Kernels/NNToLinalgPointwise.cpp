@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "reprise/Dialect/NN/NNActivationOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/ADT/MapVector.h"
 #include <cmath>
@@ -207,6 +208,15 @@ static Results build(LocBuilder &, GeluOp op, Scalars x) {
 static Results build(LocBuilder &, GeluBackwardOp op, Scalars x) {
   return {x[1] * buildGeluDerivative(x[0], op.getForm())};
 }
+static Results build(LocBuilder &, SquaredReluOp, Scalars x) {
+  Scalar positive = max(x[0], x[0].number(0));
+  return {positive * positive};
+}
+static Results build(LocBuilder &, SquaredReluBackwardOp, Scalars x) {
+  Scalar positive = max(x[0], x[0].number(0));
+  Scalar slope = 2.0 * positive;
+  return {x[1] * slope};
+}
 static Results build(LocBuilder &, SwiGLUOp, Scalars x) {
   return {buildSwiGLU(x[0], x[1])};
 }
@@ -303,9 +313,9 @@ static void attach(MLIRContext &context) {
 }
 
 void kernels::attachElementBodies(MLIRContext &context) {
-  attach<GeluOp, GeluBackwardOp, SwiGLUOp, SwiGLUBackwardOp, AddOp,
-         TrainingTermOp, AccumulateOp, ScaleOp, CastOp, ConstantOp,
-         BroadcastOp>(context);
+  attach<GeluOp, GeluBackwardOp, SquaredReluOp, SquaredReluBackwardOp, SwiGLUOp,
+         SwiGLUBackwardOp, AddOp, TrainingTermOp, AccumulateOp, ScaleOp, CastOp,
+         ConstantOp, BroadcastOp>(context);
   DropoutOp::attachInterface<DropoutElement>(context);
   PushOp::attachInterface<PushElement>(context);
   AdamWOp::attachInterface<AdamWElement>(context);

@@ -11,7 +11,7 @@
 //
 //   n1 = layernorm(x0)            q, k, v = n1 Wq, n1 Wk, n1 Wv
 //   ctx = attention(q, k, v)      a = ctx Wo        x1 = x0 + dropout(a)
-//   n2 = layernorm(x1)            u = n2 W1         g = gelu(u)
+//   n2 = layernorm(x1)            u = n2 W1         g = act(u)
 //   y = g W2                      x2 = x1 + dropout(y)
 //
 // The published `attn.c_attn.weight` [C, 3C] is three parameters here: `.q`,
@@ -62,7 +62,7 @@ static constexpr Family getFamily() {
   Blocks &blocks = family.blocks;
   blocks.norm = NormKind::LayerNorm;
   blocks.positions = PositionKind::Learned;
-  blocks.mlp = MLPKind::Gelu;
+  blocks.mlp = MLPKind::Plain;
   blocks.layout = nn::WeightLayout::InOut;
   blocks.queryKeyValueBias = BiasKind::Always;
   blocks.outputBias = BiasKind::Always;

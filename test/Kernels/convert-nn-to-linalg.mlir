@@ -366,6 +366,25 @@ func.func private @rope_backward(%d: tensor<2x8x24xf32>, %r: tensor<8x8xf32>) ->
 
 // -----
 
+// A squared ReLU and its gradient in one loop; what is not a number stays so.
+
+// CHECK-LABEL: func private @squared_relu(
+func.func private @squared_relu(%u: tensor<4x6xf32>, %d: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) attributes {rt.kernel} {
+  // CHECK:     %[[R:.*]]:2 = linalg.generic
+  // CHECK:     ^bb0(%[[U:.*]]: f32, %[[D:.*]]: f32, %{{.*}}: f32, %{{.*}}: f32):
+  // CHECK:       %[[P:.*]] = arith.maximumf %[[U]], %{{.*}} : f32
+  // CHECK-NEXT:  %[[G:.*]] = arith.mulf %[[P]], %[[P]] : f32
+  // CHECK:       %[[S:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
+  // CHECK-NEXT:  %[[DU:.*]] = arith.mulf %[[D]], %[[S]] : f32
+  // CHECK-NEXT:  linalg.yield %[[G]], %[[DU]]
+  // CHECK-NOT: linalg.generic
+  %g = nn.squared_relu %u : tensor<4x6xf32>
+  %du = nn.squared_relu_backward %u, %d : tensor<4x6xf32>
+  return %g, %du : tensor<4x6xf32>, tensor<4x6xf32>
+}
+
+// -----
+
 // Both gradients of a gate come from one loop, and from one exponential.
 
 // CHECK-LABEL: func private @swiglu_backward(

@@ -147,3 +147,22 @@ func.func @forward(%x: tensor<2x4x8xf32>,
   return %o : tensor<2x4x8xf32>
 }
 }
+
+// -----
+
+// An activation keeps columns apart.
+
+module attributes {nn.mesh = #nn.mesh<tp = 2>} {
+// CHECK-LABEL: func.func @forward(
+//       CHECK:   nn.linear {{.*}} {nn.layout = #nn.layout<tp = S(2)>}
+//       CHECK:   nn.squared_relu {{.*}} {nn.layout = #nn.layout<tp = S(2)>}
+//       CHECK:   nn.linear {{.*}} {nn.layout = #nn.layout<tp = I>}
+func.func @forward(%x: tensor<2x4x8xf32>,
+                   %u: tensor<8x6xf32> {nn.parameter = #nn.parameter<name = "u", init = zeros>},
+                   %d: tensor<6x8xf32> {nn.parameter = #nn.parameter<name = "d", init = zeros>}) -> tensor<2x4x8xf32> {
+  %h = nn.linear %x, %u in_out : (tensor<2x4x8xf32>, tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  %g = nn.squared_relu %h : tensor<2x4x6xf32>
+  %y = nn.linear %g, %d in_out : (tensor<2x4x6xf32>, tensor<6x8xf32>) -> tensor<2x4x8xf32>
+  return %y : tensor<2x4x8xf32>
+}
+}

@@ -26,6 +26,7 @@
 //        PLAN: in all: save 0 B, recompute 0 FLOP, free 32 B
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=feed_forward | Remark=layer3.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=gated | Remark=layer0.mlp.g, bytes=32
+//      REMARK: remark: [Passed] Free | Category:Remat | Function=squared | Remark=layer0.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=decided | Remark=layer1.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=decided | Remark=layer2.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=read_by_a_replay | Remark=layer0.mlp.g, bytes=32
@@ -56,6 +57,22 @@ func.func @gated(%a: tensor<8xf32>, %b: tensor<8xf32>, %d: tensor<8xf32>) -> (te
   %w = nn.add %g, %d : tensor<8xf32>
   %da, %db = nn.swiglu_backward %a, %b, %d : tensor<8xf32>
   return %w, %da, %db : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @squared
+//       CHECK:   nn.squared_relu {{.*}} label = "free"
+// APPLY-LABEL: func.func @squared
+//       APPLY:   nn.squared_relu {{.*}}remat.free
+//  APPLY-NEXT:   nn.squared_relu_backward
+//  APPLY-NEXT:   nn.add
+func.func @squared(%u: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %g = nn.squared_relu %u {nn.scope = #nn.scope<layer = 0, module = "mlp", value = "g">} : tensor<8xf32>
+  nn.backward
+  %w = nn.add %g, %d : tensor<8xf32>
+  %du = nn.squared_relu_backward %u, %d : tensor<8xf32>
+  return %w, %du : tensor<8xf32>, tensor<8xf32>
 }
 
 // -----

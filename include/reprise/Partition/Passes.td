@@ -18,8 +18,8 @@ def AnnotateLayout : Pass<"reprise-annotate-layout", "::mlir::ModuleOp"> {
 
     * Values that only ops which keep heads or columns apart lead from `nn.linear` to `nn.linear`,
       or to the loss, are cut by columns, `S`. Such ops are `nn.rope`, attention in both forms,
-      `nn.latent_heads`, `nn.gelu`, `nn.swiglu`, `nn.weighted_swiglu`, `nn.rms_norm` of heads, and
-      `nn.dropout`, `nn.cast` and `nn.scale`.
+      `nn.latent_heads`, `nn.gelu`, `nn.squared_relu`, `nn.swiglu`, `nn.weighted_swiglu`,
+      `nn.rms_norm` of heads, and `nn.dropout`, `nn.cast` and `nn.scale`.
     * A linear whose result is cut has its weight cut by its results (a column linear), one
       whose input is cut by its inputs (a row linear). So are the weights of all experts of an
       `nn.grouped_linear`. The rows of a table of `nn.embedding` are cut.

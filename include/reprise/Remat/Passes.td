@@ -152,8 +152,8 @@ def AnnotateFree : Pass<"reprise-remat-annotate-free", "::mlir::func::FuncOp"> {
     The gradient of an activation reads what the activation reads, element by
     element, and computes nearly all of it: its kernel can write the activation
     too, for the price of the write. So the activation need not be kept:
-    `nn.gelu` and `nn.swiglu` of layers, where backward reads the result, and
-    reads it (the gradient of the weight behind it) where the gradient may come
+    `nn.gelu`, `nn.squared_relu` and `nn.swiglu` of layers, where backward reads
+    the result, and reads it (the gradient of the weight behind it) where the gradient may come
     first. Nothing moves here; `reprise-remat-apply` moves that gradient.
 
     What another decider keeps stays, unless it is kept with its segment only

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Facts.h"
-#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/NNActivationOps.h"
 #include "reprise/Interfaces/Facts.h"
 #include "reprise/Support/Modules.h"
 
@@ -140,6 +140,10 @@ static void describe(GeluOp op, LayerShape &shape) {
   describeMLP(op, /*isGated=*/false, shape);
 }
 
+static void describe(SquaredReluOp op, LayerShape &shape) {
+  describeMLP(op, /*isGated=*/false, shape);
+}
+
 static void describe(SwiGLUOp op, LayerShape &shape) {
   describeShared(op, /*isWeighted=*/false, shape);
   describeMLP(op, /*isGated=*/true, shape);
@@ -182,5 +186,6 @@ static void attach(MLIRContext &context) {
 
 void nn::attachLayerFacts(MLIRContext &context) {
   attach<AttentionOp, ScoresOp, LatentHeadsOp, LayerNormOp, RMSNormOp, GeluOp,
-         SwiGLUOp, WeightedSwiGLUOp, ChooseExpertsOp, DropoutOp>(context);
+         SquaredReluOp, SwiGLUOp, WeightedSwiGLUOp, ChooseExpertsOp, DropoutOp>(
+      context);
 }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Facts.h"
-#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/NNActivationOps.h"
 #include "reprise/Interfaces/Facts.h"
 
 using namespace mlir;
@@ -47,6 +47,16 @@ struct GeluInGradient
     auto backward = dyn_cast<GeluBackwardOp>(gradient);
     return backward && backward.getInput() == gelu.getInput() &&
            backward.getForm() == gelu.getForm();
+  }
+};
+
+struct SquaredReluInGradient
+    : RecomputedInGradient::ExternalModel<SquaredReluInGradient,
+                                          SquaredReluOp> {
+  bool isRecomputedIn(Operation *op, Operation *gradient) const {
+    auto backward = dyn_cast<SquaredReluBackwardOp>(gradient);
+    return backward &&
+           backward.getInput() == cast<SquaredReluOp>(op).getInput();
   }
 };
 
@@ -295,6 +305,7 @@ void nn::attachFacts(MLIRContext &context) {
   attachNames<LayerNormOp, RMSNormOp, AttentionOp, CrossEntropyOp,
               SplitColumnsOp, LatentHeadsOp>(context);
   GeluOp::attachInterface<GeluInGradient>(context);
+  SquaredReluOp::attachInterface<SquaredReluInGradient>(context);
   SwiGLUOp::attachInterface<SwiGLUInGradient>(context);
   LinearBackwardInputOp::attachInterface<LinearInputGradient>(context);
   LinearBackwardWeightOp::attachInterface<LinearWeightGradient>(context);

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Facts.h"
-#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/NNActivationOps.h"
 #include "reprise/Interfaces/Partitionable.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -248,6 +248,7 @@ void nn::attachPartitionFacts(MLIRContext &context) {
   attach<CastOp, PartWay::Rounding, 1>(context);
   attach<ScaleOp, PartWay::Pointwise, 1>(context);
   attach<GeluOp, PartWay::Pointwise, 1>(context);
+  attach<SquaredReluOp, PartWay::Pointwise, 1>(context);
   attach<SwiGLUOp, PartWay::Pointwise, 2>(context);
   attach<SoftmaxOp, PartWay::Heads, 1>(context);
   attach<CountRowsOp, PartWay::Count>(context);

@@ -599,3 +599,19 @@ func.func @dropout_c4_overflow(%x: tensor<4294967296x4294967296xf32>, %rng: tens
     : (tensor<4294967296x4294967296xf32>, tensor<4xi32>) -> tensor<4294967296x4294967296xf32>
   return
 }
+
+// -----
+
+func.func @squared_relu_backward(%x: tensor<4xf32>, %dy: tensor<4xbf16>) {
+  // expected-error @+1 {{'nn.squared_relu_backward' op requires the same type for all operands and results}}
+  %dx = "nn.squared_relu_backward"(%x, %dy) : (tensor<4xf32>, tensor<4xbf16>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @squared_relu_of_ids(%x: tensor<4xi32>) {
+  // expected-error @+1 {{'nn.squared_relu' op operand #0 must be non-empty statically shaped tensor of 32-bit float or bfloat16 type values, but got 'tensor<4xi32>'}}
+  %y = nn.squared_relu %x : tensor<4xi32>
+  return
+}

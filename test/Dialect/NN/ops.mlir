@@ -102,6 +102,10 @@ func.func @pointwise(%u: tensor<2x8x96xf32>, %rng: tensor<4xi32>) {
   %e = nn.gelu %u erf : tensor<2x8x96xf32>
   // CHECK: nn.gelu_backward %[[U]], %[[G]] tanh : tensor<2x8x96xf32>
   %du = nn.gelu_backward %u, %g tanh : tensor<2x8x96xf32>
+  // CHECK: nn.squared_relu %[[U]] : tensor<2x8x96xf32>
+  %r = nn.squared_relu %u : tensor<2x8x96xf32>
+  // CHECK: nn.squared_relu_backward %[[U]], %[[G]] : tensor<2x8x96xf32>
+  %dr = nn.squared_relu_backward %u, %g : tensor<2x8x96xf32>
   // CHECK: nn.swiglu %[[U]], %[[G]] : tensor<2x8x96xf32>
   %sg = nn.swiglu %u, %g : tensor<2x8x96xf32>
   // CHECK: nn.swiglu_backward %[[U]], %[[G]], %[[U]] : tensor<2x8x96xf32>

@@ -166,3 +166,36 @@ TEST(Activations, AreWithinUnitsOfTheLastPlace) {
     EXPECT_EQ(gelu[i], 0);
   EXPECT_TRUE(std::isnan(gelu[n - 1]));
 }
+
+/// Each operation rounds once, and the double is exact.
+TEST(Activations, SquaredReluIsExact) {
+  constexpr int64_t n = 1003;
+  std::string type = "tensor<" + std::to_string(n) + "xf32>";
+  KernelRunner runner(
+      asLoops("func.func private @squared_relu(%x: " + type + ", %dy: " + type +
+              ") -> (" + type + ", " + type + ") attributes {rt.kernel} {\n" +
+              "%y = nn.squared_relu %x : " + type + "\n" +
+              "%dx = nn.squared_relu_backward %x, %dy : " + type + "\n" +
+              "return %y, %dx : " + type + ", " + type + "\n}\n"));
+  Floats x(n), dy(n), y(n), dx(n);
+  for (int64_t i = 0; i < n; ++i) {
+    x[i] = float(i - n / 2) * 0.013f;
+    dy[i] = float(i % 7) - 2.9f;
+  }
+  Floats ends = {INFINITY, -INFINITY, -0.0f, NAN};
+  std::copy(ends.begin(), ends.end(), x.begin());
+  runner.run("squared_relu", {x.data(), dy.data(), y.data(), dx.data()});
+  for (int64_t i = 4; i < n; ++i) {
+    float positive = x[i] > 0 ? x[i] : 0;
+    ASSERT_EQ(y[i], positive * positive) << x[i];
+    ASSERT_EQ(dx[i], dy[i] * (2 * positive)) << x[i];
+  }
+  EXPECT_EQ(y[0], INFINITY);
+  EXPECT_EQ(dx[0], -INFINITY);
+  for (int i : {1, 2}) {
+    EXPECT_EQ(y[i], 0);
+    EXPECT_EQ(dx[i], 0);
+  }
+  EXPECT_TRUE(std::isnan(y[3]));
+  EXPECT_TRUE(std::isnan(dx[3]));
+}

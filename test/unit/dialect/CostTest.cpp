@@ -152,6 +152,8 @@ const Case kCases[] = {
     {"nn.gelu %u erf", "tensor<2x8x96xf32>", 5 * 1536},
     {"nn.gelu_backward %u, %u tanh", "tensor<2x8x96xf32>", 18 * 1536},
     {"nn.gelu_backward %u, %u erf", "tensor<2x8x96xf32>", 11 * 1536},
+    {"nn.squared_relu %u", "tensor<2x8x96xf32>", 2 * 1536},
+    {"nn.squared_relu_backward %u, %u", "tensor<2x8x96xf32>", 3 * 1536},
     {"nn.add %x, %x", "tensor<2x8x24xf32>", 384},
     {"nn.scale %x by 2.0", "tensor<2x8x24xf32>", 384},
     {"nn.dropout %x, %rng rate 0.1 stream 0",

@@ -162,6 +162,18 @@ TEST(Forward, SwiGLU) {
   expectNear(out, {0, 3 * std::log(3.0), -std::log(3.0)});
 }
 
+TEST(Forward, SquaredRelu) {
+  std::vector<Values> out = evaluate(R"(
+    func.func @f(%x: tensor<4xf32>, %dy: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %y = nn.squared_relu %x : tensor<4xf32>
+      %dx = nn.squared_relu_backward %x, %dy : tensor<4xf32>
+      return %y, %dx : tensor<4xf32>, tensor<4xf32>
+    })",
+                                     {{-3, 0, 0.5, 4}, {7, 7, 3, -2}});
+  expectNear(out[0], {0, 0, 0.25, 16});
+  expectNear(out[1], {0, 0, 3, -16});
+}
+
 /// Three heads of the query on each of two of keys and values are six heads on
 /// six, each key and value three times.
 TEST(Forward, SharedKeysAreRepeatedKeys) {

@@ -68,6 +68,9 @@ const Case
                 {"gelu_erf",
                  {{"x", "2x3x5"}},
                  R"(%logits = nn.gelu %x erf : tensor<2x3x5xf32>)"},
+                {"squared_relu",
+                 {{"x", "2x3x5"}},
+                 R"(%logits = nn.squared_relu %x : tensor<2x3x5xf32>)"},
                 {"add_scale_reuse",
                  {{"x", "2x3x5"}, {"y", "2x3x5"}},
                  R"(%a = nn.add %x, %y : tensor<2x3x5xf32>

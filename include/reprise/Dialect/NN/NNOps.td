@@ -10,6 +10,7 @@
 #define REPRISE_DIALECT_NN_NNOPS
 
 include "reprise/Dialect/NN/NNModelOps.td"
+include "reprise/Dialect/NN/NNActivationOps.td"
 include "reprise/Dialect/NN/NNRotaryOps.td"
 include "reprise/Dialect/NN/NNExpertOps.td"
 include "reprise/Dialect/NN/NNFurtherOps.td"
