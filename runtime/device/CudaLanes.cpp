@@ -155,6 +155,7 @@ bool CudaLanes::connect(Transport &ranks, Error &error) {
 }
 
 CudaLanes::~CudaLanes() {
+  nccl.giveUp(); // The driver gives memory back when nothing runs any more.
   for (CudaEvent event : events)
     device.driver().eventDestroy(event);
   if (places)

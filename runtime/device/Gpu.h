@@ -55,6 +55,9 @@ public:
   bool fill(int64_t offset, unsigned char byte, int64_t bytes,
             Error &error) override;
 
+  /// Lets the calling thread use it, as the one that has opened it does.
+  bool enter() const { return driver().contextSet(context) == 0; }
+
   /// Waits for everything that was begun.
   bool synchronize(const char *what, Error &error) const;
   /// Waits for what was begun before `event` was recorded.

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <ctime>
+#include <pthread.h>
 
 using namespace reprise::runtime;
 
@@ -27,19 +28,54 @@ static constexpr size_t kGreeting = 256;
 /// may need one of its own.
 static constexpr int kBlocksOfPair = 8;
 
+namespace {
+/// A connection that a thread gives up.
+struct GivenUp {
+  const Gpu *device;
+  NcclRanks ranks;
+  pthread_t thread;
+  bool hasThread;
+};
+} // namespace
+
+static void *giveUpOne(void *context) {
+  const GivenUp &own = *static_cast<const GivenUp *>(context);
+  own.device->enter();
+  own.device->nccl().abort(own.ranks);
+  return nullptr;
+}
+
+/// The library returns from an abort when all that it has begun of those ranks
+/// is over. In a stream or a graph that may be behind something of others that
+/// never ends unless it is aborted, too. So all are aborted at a time, and the
+/// one that was told something last by the thread that has told it, for which
+/// NCCL 2.18 keeps a note of what it has not done yet.
 void Nccl::giveUp() {
   if (!all)
     return;
   device.setWatch({});
-  for (Pair &pair : pairs)
-    if (pair.ranks) {
-      library().abort(pair.ranks);
-      pair.ranks = nullptr;
-    }
-  if (beside)
-    library().abort(beside);
-  library().abort(all);
-  all = beside = nullptr;
+  List<GivenUp> others;
+  const NcclRanks own = asked ? asked : all;
+  auto take = [&](NcclRanks ranks) {
+    if (ranks && ranks != own)
+      others.push({&device, ranks, {}, false});
+  };
+  take(all);
+  take(beside);
+  for (Pair &pair : pairs) {
+    take(pair.ranks);
+    pair.ranks = nullptr;
+  }
+  for (GivenUp &other : others)
+    other.hasThread =
+        pthread_create(&other.thread, nullptr, giveUpOne, &other) == 0;
+  library().abort(own);
+  for (GivenUp &other : others)
+    if (other.hasThread)
+      pthread_join(other.thread, nullptr);
+    else
+      library().abort(other.ranks);
+  all = beside = asked = nullptr;
 }
 
 Nccl::~Nccl() {
@@ -102,13 +138,16 @@ bool Nccl::lookAtAll(double waitedSeconds, Error &error) {
 /// Waits until the library has taken what it was told of these ranks.
 bool Nccl::settle(NcclRanks ranks, const char *what, Error &error) {
   const double begin = now();
+  asked = ranks;
   for (;;) {
     NcclResult state = 0;
     const double waited = now() - begin;
     if (!look(ranks, what, state, error) || !mayCome(what, waited, error))
       return false;
-    if (state != kNcclInProgress)
+    if (state != kNcclInProgress) {
+      asked = nullptr;
       return true;
+    }
     const timespec pause = {0, std::min(long(waited * 1e9 / 16), 1'000'000L)};
     nanosleep(&pause, nullptr);
   }
@@ -254,6 +293,8 @@ bool Nccl::greet(const int *peers, int numPeers, Error &error) {
                int(receives.size()), error) &&
       (!exchangesBeside || order(what, besideStream, device.stream(), error)) &&
       device.synchronize(what, error);
+  if (!good) // The driver gives memory back when nothing runs any more.
+    giveUp();
   driver.memoryFree(room);
   return good;
 }

@@ -71,6 +71,8 @@ public:
   bool move(const char *what, int pair, char *bytes, size_t size, Error &error);
 
   /// Ends the connections behind everything that was begun. All ranks call it.
+  /// Like `giveUp` it does not return while a graph exists that has a part of
+  /// theirs.
   bool disconnect(Error &error);
 
   /// Ends the connections with what is still under way.
@@ -106,6 +108,7 @@ private:
   CudaEvent border = nullptr; ///< Between the two streams.
   bool exchangesBeside = false;
   List<Pair> pairs;
+  NcclRanks asked = nullptr; ///< Of whom the library has not taken everything.
   Transport *hosts = nullptr;
   int own = 0, libraryVersion = 0;
   int64_t numBegun = 0;

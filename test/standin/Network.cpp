@@ -20,6 +20,12 @@
 // every rank, and the text goes to standard error. What fails never ends until
 // it is aborted.
 //
+// As in the library, a communicator does not end while a group of it is under
+// way, or is part of a graph that has not been destroyed: its state stays "in
+// progress" when it is finalized, and the call does not return when it is
+// aborted, which lets groups of this communicator end and none of others. After
+// two seconds that is an error, which ends the process.
+//
 // The environment says what the machine is like:
 //
 //   REPRISE_STANDIN_NCCL=VERSION     the library's, default 21803
@@ -40,6 +46,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -115,10 +122,12 @@ using Clock = std::chrono::steady_clock;
 struct Communicator {
   Shared *shared = nullptr;
   int rank = 0, size = 0;
-  bool isConnected = false, isFinishing = false, isAborted = false;
+  bool isConnected = false, isFinishing = false;
+  std::atomic<bool> isAborted = false;
   std::vector<bool> peers; ///< Those whose memory has been taken.
   std::vector<std::function<void()>> waiting; ///< To be put on a stream.
   size_t numGroups = 0;
+  size_t numLiving = 0; ///< Groups that are under way, or in a graph.
 
   NcclResult fail(NcclResult code, const std::string &why) {
     int none = 0;
@@ -206,7 +215,12 @@ namespace {
 class Group {
 public:
   Group(std::shared_ptr<Communicator> own, std::vector<Transfer> transfers)
-      : own(std::move(own)), transfers(std::move(transfers)) {}
+      : own(std::move(own)), transfers(std::move(transfers)) {
+    ++this->own->numLiving;
+  }
+  Group(const Group &) = delete;
+  Group &operator=(const Group &) = delete;
+  ~Group() { --own->numLiving; }
 
   std::optional<std::string> poll();
 
@@ -390,8 +404,7 @@ static NcclResult closeGroup() {
     meet(*own, transfer.peer);
   own->waiting.push_back([own, transfers, stream] {
     auto group = std::make_shared<Group>(own, transfers);
-    enqueuePoll(stream, "a group of NCCL",
-                [own, group] { return group->poll(); });
+    enqueuePoll(stream, "a group of NCCL", [group] { return group->poll(); });
   });
   return kInProgress;
 }
@@ -511,14 +524,37 @@ NcclResult ncclCommGetAsyncError(NcclRanks ranks, NcclResult *state) {
     *state = kInProgress; // The next time it is there.
     return 0;
   }
-  if (own.isFinishing && own.shared->numFinished < own.size)
+  if (own.isFinishing &&
+      (own.shared->numFinished < own.size || own.numLiving > 0))
     *state = kInProgress;
   return 0;
 }
 
+/// Lets groups end, which gives its memory back; whether all of them have.
+static bool endGroups(Communicator &own) {
+  static std::mutex oneAtATime; // Several threads may abort.
+  std::lock_guard<std::mutex> lock(oneAtATime);
+  goOn();
+  if (own.numLiving > 0)
+    return false;
+  release(own);
+  return true;
+}
+
 NcclResult ncclCommAbort(NcclRanks ranks) {
-  of(ranks)->isAborted = true;
-  release(*of(ranks));
+  Communicator &own = *of(ranks);
+  own.isAborted = true;
+  const Clock::time_point begin = Clock::now();
+  for (int tries = 1; !endGroups(own); ++tries) {
+    usleep(50);
+    if (tries < 1000 || Clock::now() - begin < std::chrono::seconds(2))
+      continue;
+    fprintf(stderr,
+            "stand-in: NCCL: rank %d of %d never aborts: %zu groups of it are "
+            "in graphs that are not destroyed, or behind those of others\n",
+            own.rank, own.size, own.numLiving);
+    _exit(1);
+  }
   return 0;
 }
 

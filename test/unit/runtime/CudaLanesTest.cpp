@@ -211,6 +211,8 @@ TEST_F(CudaLanesRun, AreCaptured) {
         if (driver.graphLaunch(ready, rank.device.stream()) != 0 ||
             !checkSequence(rank, error))
           return false;
+      driver.graphExecDestroy(ready);
+      driver.graphDestroy(graph);
       return true;
     });
     EXPECT_EQ(ended.status, 0) << ended.error;
