@@ -148,10 +148,9 @@ bool CudaLanes::greet(Error &error) {
 
 bool CudaLanes::connect(Transport &ranks, Error &error) {
   List<NcclId> ids;
-  return findLanes(ranks.rank(), error) &&
-         (lanes.empty() ||
-          (shareIds(ranks, ids, error) && connectPairs(ids, error) &&
-           takePlaces(error) && greet(error)));
+  return lanes.empty() ||
+         (shareIds(ranks, ids, error) && connectPairs(ids, error) &&
+          takePlaces(error) && greet(error));
 }
 
 CudaLanes::~CudaLanes() {

@@ -22,12 +22,6 @@ using namespace reprise::runtime;
 /// Bytes of a greeting: an allocation's alignment.
 static constexpr size_t kGreeting = 256;
 
-/// Blocks of a pair's kernels. All kernels of the library that wait for other
-/// ranks have to be on the GPU at a time, with up to 32 blocks for all ranks;
-/// the least GPU that programs are for has 108 multiprocessors, and each block
-/// may need one of its own.
-static constexpr int kBlocksOfPair = 8;
-
 namespace {
 /// A connection that a thread gives up.
 struct GivenUp {
@@ -191,12 +185,18 @@ bool Nccl::connect(Transport &ranks, Error &error) {
   return true;
 }
 
-bool Nccl::connectAll(NcclRanks &connection, int size, const NcclId &id,
-                      Error &error) {
+NcclResult Nccl::connectOne(NcclRanks &connection, int size, const NcclId &id,
+                            int rank, int mostBlocks) const {
   NcclConfig config;
   config.isBlocking = 0;
+  config.mostBlocks = mostBlocks;
+  return library().connect(&connection, size, id, rank, &config);
+}
+
+bool Nccl::connectAll(NcclRanks &connection, int size, const NcclId &id,
+                      Error &error) {
   const char *what = "connecting GPUs";
-  NcclResult code = library().connect(&connection, size, id, own, &config);
+  NcclResult code = connectOne(connection, size, id, own, blocks.ofAll);
   return check(connection, code, what, error) &&
          settle(connection, what, error);
 }
@@ -233,20 +233,17 @@ bool Nccl::makeId(NcclId &id, Error &error) {
 
 bool Nccl::connectPair(const NcclId &id, bool isFirst, Error &error) {
   const char *what = "connecting two GPUs";
-  Pair pair = {nullptr, nullptr, isFirst};
-  if (!device.check(
-          device.driver().streamCreate(&pair.stream, kCudaNonBlocking),
-          "cannot make a stream for two GPUs", error))
+  CudaStream stream = nullptr;
+  if (!device.check(device.driver().streamCreate(&stream, kCudaNonBlocking),
+                    "cannot make a stream for two GPUs", error))
     return false;
-  NcclConfig config;
-  config.isBlocking = 0;
-  config.mostBlocks = kBlocksOfPair;
-  NcclResult code =
-      library().connect(&pair.ranks, 2, id, isFirst ? 0 : 1, &config);
-  if (!pairs.push(pair)) {
-    device.driver().streamDestroy(pair.stream);
+  if (!pairs.push({nullptr, stream, isFirst})) {
+    device.driver().streamDestroy(stream);
     return error.set("no memory left for %zu pairs of GPUs", pairs.size() + 1);
   }
+  Pair &pair = pairs[pairs.size() - 1];
+  NcclResult code =
+      connectOne(pair.ranks, 2, id, isFirst ? 0 : 1, blocks.ofPair);
   return check(pair.ranks, code, what, error) &&
          settle(pair.ranks, what, error);
 }

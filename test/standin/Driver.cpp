@@ -25,6 +25,7 @@
 //                                    parts of the GPUs
 //   REPRISE_SIMULATOR_LANDING=once   work is done when it is begun
 //   REPRISE_STANDIN_CHIP=90          the chip, default 80
+//   REPRISE_STANDIN_MULTIPROCESSORS=N   it has, default 108
 //   REPRISE_STANDIN_IMAGES=ptx       takes no machine code, as a driver that is
 //                                    older than the assembler
 //   REPRISE_STANDIN_MEMORY=BYTES     what the GPU has, default 1 GiB
@@ -286,6 +287,10 @@ void reprise::standin::enqueuePoll(CudaStream stream, const std::string &what,
 
 void reprise::standin::goOn() { advanceAll(); }
 
+int reprise::standin::multiprocessors() {
+  return int(number("REPRISE_STANDIN_MULTIPROCESSORS", 108));
+}
+
 int reprise::standin::deviceNumber() { return machine.device; }
 
 void reprise::standin::takeMemory(long bytes) {
@@ -400,9 +405,10 @@ CudaResult cuDeviceGetName(char *name, int length, CudaDeviceNumber device) {
 
 CudaResult cuDeviceGetAttribute(int *value, int attribute, CudaDeviceNumber) {
   int chip = int(number("REPRISE_STANDIN_CHIP", 80));
-  *value = attribute == kCudaMajor   ? chip / 10
-           : attribute == kCudaMinor ? chip % 10
-                                     : 1;
+  *value = attribute == kCudaMajor             ? chip / 10
+           : attribute == kCudaMinor           ? chip % 10
+           : attribute == kCudaMultiprocessors ? multiprocessors()
+                                               : 1;
   return 0;
 }
 

@@ -26,6 +26,10 @@
 // aborted, which lets groups of this communicator end and none of others. After
 // two seconds that is an error, which ends the process.
 //
+// Blocks of kernels that wait stay on the GPU, one on a multiprocessor at
+// worst. So several communicators of a rank may have as many as there are of
+// these, and no more, and all ranks of one need the same number.
+//
 // The environment says what the machine is like:
 //
 //   REPRISE_STANDIN_NCCL=VERSION     the library's, default 21803
@@ -106,6 +110,7 @@ struct State {
 
 struct Shared {
   std::atomic<int> size, numFinished, code;
+  std::atomic<int> mostBlocks; ///< Of each rank; 0: none has come.
   char text[256];
   State states[kMostRanks];
   Channel channels[kMostRanks][kMostRanks];
@@ -121,7 +126,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Communicator {
   Shared *shared = nullptr;
-  int rank = 0, size = 0;
+  int rank = 0, size = 0, mostBlocks = 0;
   bool isConnected = false, isFinishing = false;
   std::atomic<bool> isAborted = false;
   std::vector<bool> peers; ///< Those whose memory has been taken.
@@ -147,6 +152,7 @@ struct Communicator {
 struct {
   int rank = -1;
   size_t numGroups = 0;
+  int numCommunicators = 0, numBlocks = 0; ///< That have not ended.
 } process;
 
 /// A send or a receive of a group.
@@ -384,7 +390,33 @@ static void meet(Communicator &own, int peer) {
   takeMemory(kBytesOfPeer);
 }
 
+static int version() {
+  const char *text = getenv("REPRISE_STANDIN_NCCL");
+  return text ? atoi(text) : 21803;
+}
+
+/// Takes blocks of the GPU; what is wrong with that.
+static std::string takeBlocks(Communicator &own, int mostBlocks) {
+  const int most = version() < 22500 ? 32 : 64;
+  own.mostBlocks = mostBlocks == kNcclUnset ? most : std::min(most, mostBlocks);
+  int others = 0;
+  if (!own.shared->mostBlocks.compare_exchange_strong(others, own.mostBlocks) &&
+      others != own.mostBlocks)
+    return "rank " + std::to_string(own.rank) + " has at most " +
+           std::to_string(own.mostBlocks) + " blocks, and others " +
+           std::to_string(others);
+  process.numBlocks += own.mostBlocks;
+  if (process.numCommunicators++ == 0 || process.numBlocks <= multiprocessors())
+    return "";
+  return std::to_string(process.numBlocks) + " blocks of " +
+         std::to_string(process.numCommunicators) +
+         " communicators may wait for each other on " +
+         std::to_string(multiprocessors()) + " multiprocessors";
+}
+
 static void release(Communicator &own) {
+  process.numBlocks -= own.mostBlocks;
+  --process.numCommunicators;
   for (bool isMet : own.peers)
     takeMemory(isMet ? -kBytesOfPeer : 0);
   own.peers.assign(own.peers.size(), false);
@@ -426,8 +458,7 @@ static NcclResult add(Transfer transfer, NcclRanks ranks, CudaStream stream) {
 extern "C" {
 
 NcclResult ncclGetVersion(int *version) {
-  const char *text = getenv("REPRISE_STANDIN_NCCL");
-  *version = text ? atoi(text) : 21803;
+  *version = ::version();
   return 0;
 }
 
@@ -484,8 +515,11 @@ NcclResult ncclCommInitRankConfig(NcclRanks *ranks, int count, NcclId id,
     process.rank = rank;
   *ranks = reinterpret_cast<NcclRanks>(
       new std::shared_ptr<Communicator>(std::move(own)));
-  State &state = of(*ranks)->shared->states[rank];
-  state.device = deviceNumber() + 1;
+  Communicator &made = *of(*ranks);
+  const std::string wrong = takeBlocks(made, config->mostBlocks);
+  if (!wrong.empty())
+    return made.fail(kInvalidUsage, wrong);
+  made.shared->states[rank].device = deviceNumber() + 1;
   return kInProgress;
 }
 

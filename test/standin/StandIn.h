@@ -47,6 +47,9 @@ void enqueuePoll(CudaStream stream, const std::string &what, Poll poll);
 /// Lets all streams go on that wait for nobody.
 void goOn();
 
+/// Of each GPU.
+int multiprocessors();
+
 /// The GPU that this process uses.
 int deviceNumber();
 

@@ -306,6 +306,56 @@ TEST_F(NcclRun, EachRankNeedsAGpuOfItsOwn) {
       << ended.error;
 }
 
+// All blocks that may wait are on the GPU at a time, on any GPU.
+TEST_F(NcclRun, ConnectionsShareMultiprocessors) {
+  const struct {
+    int numAll, numPairs, multiprocessors, ofAll, ofPair;
+  } cases[] = {{1, 0, 14, kNcclUnset, kNcclUnset},
+               {2, 0, 108, 32, 8},
+               {2, 4, 108, 32, 8},
+               {2, 4, 95, 16, 8},
+               {2, 4, 56, 8, 8},
+               {1, 4, 14, 4, 2},
+               {2, 4, 6, 1, 1},
+               {2, 0, 3, 1, 8}};
+  for (const auto &each : cases) {
+    ConnectionBlocks blocks;
+    Error error;
+    ASSERT_TRUE(shareBlocks(each.numAll, each.numPairs, each.multiprocessors,
+                            blocks, error));
+    EXPECT_EQ(blocks.ofAll, each.ofAll) << each.multiprocessors;
+    EXPECT_EQ(blocks.ofPair, each.ofPair) << each.multiprocessors;
+  }
+  ConnectionBlocks blocks;
+  Error error;
+  EXPECT_FALSE(shareBlocks(2, 4, 5, blocks, error));
+  EXPECT_STREQ(error.text,
+               "6 connections of GPUs need a multiprocessor each, but the "
+               "smallest GPU has 5: fewer stages need fewer connections");
+}
+
+TEST_F(NcclRun, BlocksThatDoNotFitAreAnError) {
+  setenv("REPRISE_STANDIN_MULTIPROCESSORS", "56", 1);
+  RankSettings settings;
+  settings.numRanks = 2;
+  for (int most : {kNcclUnset, 16}) {
+    Ended ended = run(settings, [&](Transport &transport, Error &error) {
+      Rank rank(transport);
+      rank.nccl.setBlocks({most, most});
+      return rank.open(transport, error) &&
+             rank.nccl.connectBeside(transport, error) &&
+             rank.nccl.disconnect(error);
+    });
+    EXPECT_EQ(ended.status, most == kNcclUnset) << ended.error;
+    if (most == kNcclUnset) {
+      EXPECT_NE(ended.error.find("64 blocks of 2 communicators may wait for "
+                                 "each other on 56 multiprocessors"),
+                std::string::npos)
+          << ended.error;
+    }
+  }
+}
+
 TEST_F(NcclRun, LibrariesHaveToFit) {
   setenv("REPRISE_STANDIN_NCCL", "21705", 1);
   Ended ended = runGpus(2, [](Rank &, Error &) { return true; });
