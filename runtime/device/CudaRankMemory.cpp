@@ -19,16 +19,43 @@ CudaRankMemory::~CudaRankMemory() {
     device.driver().eventDestroy(event);
 }
 
-/// The rows that are begun; those of other stages may have none.
-static int countBegun(const RepriseModel &model) {
-  int count = 0;
+/// Of the rows that are begun; those of other stages may have none.
+template <typename Visit>
+static void forEachBegun(const RepriseModel &model, Visit visit) {
   for (int i = 0; i < model.numSchedules; ++i)
     for (int j = 0; j < model.schedules[i].numLaunches; ++j) {
       const RepriseLaunch &launch = model.schedules[i].launches[j];
       if (launch.kind == REPRISE_LAUNCH_BEGIN)
-        count = std::max(count, model.collectives[launch.callee].number + 1);
+        visit(model.collectives[launch.callee]);
     }
+}
+
+static int countBegun(const RepriseModel &model) {
+  int count = 0;
+  forEachBegun(model, [&](const RepriseCollective &row) {
+    count = std::max(count, row.number + 1);
+  });
   return count;
+}
+
+static bool beginsAlong(const RepriseModel &model, int axis) {
+  bool begins = false;
+  forEachBegun(
+      model, [&](const RepriseCollective &row) { begins |= row.axis == axis; });
+  return begins;
+}
+
+/// The other ranks along the axes with which `has` something to do.
+template <typename Has>
+static bool findPeers(const RepriseModel &model, int rank, Has has,
+                      List<int> &peers, Error &error) {
+  for (int axis = 0; axis < model.numAxes; ++axis) {
+    const Group group = groupOf(model, rank, axis);
+    for (int i = 0; i < group.size && has(axis); ++i)
+      if (group.rankOf(i) != rank && !peers.push(group.rankOf(i)))
+        return error.set("no memory left for the peers of a rank");
+  }
+  return true;
 }
 
 namespace {
@@ -79,19 +106,18 @@ bool CudaRankMemory::connect(Transport &ranks, Error &error) {
   if (!nccl.connect(ranks, error))
     return false;
   List<int> peers;
-  for (int axis = 0; axis < model.numAxes; ++axis) {
-    const Group group = groupOf(model, ranks.rank(), axis);
-    for (int i = 0; i < group.size; ++i)
-      if (group.rankOf(i) != ranks.rank() && !peers.push(group.rankOf(i)))
-        return error.set("no memory left for the peers of a rank");
-  }
-  return nccl.greet(peers.begin(), int(peers.size()), error) &&
+  auto always = [](int) { return true; };
+  return findPeers(model, ranks.rank(), always, peers, error) &&
+         nccl.greet(peers.begin(), int(peers.size()), error) &&
          lanes.connect(ranks, error) &&
-         (needs.begun == 0 || connectBeside(ranks, peers, error));
+         (needs.begun == 0 || connectBeside(ranks, error));
 }
 
-bool CudaRankMemory::connectBeside(Transport &ranks, const List<int> &peers,
-                                   Error &error) {
+bool CudaRankMemory::connectBeside(Transport &ranks, Error &error) {
+  List<int> peers;
+  auto begins = [&](int axis) { return beginsAlong(model, axis); };
+  if (!findPeers(model, ranks.rank(), begins, peers, error))
+    return false;
   const int count = countBegun(model);
   for (int i = 0; i < count; ++i) {
     CudaEvent event = nullptr;

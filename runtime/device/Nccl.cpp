@@ -302,27 +302,27 @@ bool Nccl::exchange(const char *what, const Parcel *sends, int numSends,
   if (std::all_of(sends, sends + numSends, isEmpty) &&
       std::all_of(receives, receives + numReceives, isEmpty))
     return true; // The library would not know of the group.
-  const NcclRanks all = exchangesBeside ? beside : this->all;
-  if (!check(all, library().groupStart(), what, error))
+  const NcclRanks used = exchangesBeside ? beside : all;
+  if (!check(used, library().groupStart(), what, error))
     return false;
   bool good = true;
   for (int i = 0; i < numSends && good; ++i) {
     numBegun += int64_t(sends[i].size);
     good = isEmpty(sends[i]) ||
-           check(all,
+           check(used,
                  library().send(sends[i].bytes, sends[i].size, kNcclByte,
-                                sends[i].rank, all, stream()),
+                                sends[i].rank, used, stream()),
                  what, error);
   }
   for (int i = 0; i < numReceives && good; ++i)
     good = isEmpty(receives[i]) ||
-           check(all,
+           check(used,
                  library().receive(receives[i].bytes, receives[i].size,
-                                   kNcclByte, receives[i].rank, all, stream()),
+                                   kNcclByte, receives[i].rank, used, stream()),
                  what, error);
   Error other; // What a call in the group says is the cause.
-  good = check(all, library().groupEnd(), what, good ? error : other) && good;
-  return good && settle(all, what, error);
+  good = check(used, library().groupEnd(), what, good ? error : other) && good;
+  return good && settle(used, what, error);
 }
 
 /// Behind everything that was begun of these ranks.
