@@ -37,7 +37,7 @@ using CudaGraph = struct CudaGraphObject *;
 using CudaGraphExec = struct CudaGraphExecObject *;
 
 constexpr CudaResult kCudaOutOfMemory = 2, kCudaNotReady = 600;
-constexpr int kCudaMajor = 75, kCudaMinor = 76;
+constexpr int kCudaMajor = 75, kCudaMinor = 76, kCudaMultiprocessors = 16;
 constexpr int kCudaMaxDynamicSharedBytes = 8; // Of a function.
 constexpr unsigned kCudaNonBlocking = 1;      // Of a stream.
 constexpr unsigned kCudaNoTiming = 2;         // Of an event.

@@ -79,7 +79,13 @@ bool CudaDevice::finish(Error &error) {
       "a launch before the end failed; --cuda-sync names which one", error);
 }
 
+bool CudaDevice::disconnect(Error &error) {
+  sequences.forget();
+  return launcher.disconnect(error);
+}
+
 CudaDevice::~CudaDevice() {
+  sequences.forget();
   launcher.giveUp();
   gpu.driver().streamSynchronize(gpu.stream());
   for (CudaEvent event : {begun[0], begun[1], done})

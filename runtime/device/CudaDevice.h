@@ -42,7 +42,7 @@ public:
   bool clearGradients(Error &error) override;
   bool runForward(Forward what, Error &error) override;
   bool finish(Error &error) override;
-  bool disconnect(Error &error) override { return launcher.disconnect(error); }
+  bool disconnect(Error &error) override;
   /// The GPU, its libraries, and what the kernels were loaded from.
   void describe(char *text, size_t size) const override {
     launcher.describe(text, size);

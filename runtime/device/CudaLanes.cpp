@@ -148,13 +148,13 @@ bool CudaLanes::greet(Error &error) {
 
 bool CudaLanes::connect(Transport &ranks, Error &error) {
   List<NcclId> ids;
-  return findLanes(ranks.rank(), error) &&
-         (lanes.empty() ||
-          (shareIds(ranks, ids, error) && connectPairs(ids, error) &&
-           takePlaces(error) && greet(error)));
+  return lanes.empty() ||
+         (shareIds(ranks, ids, error) && connectPairs(ids, error) &&
+          takePlaces(error) && greet(error));
 }
 
 CudaLanes::~CudaLanes() {
+  nccl.giveUp(); // The driver gives memory back when nothing runs any more.
   for (CudaEvent event : events)
     device.driver().eventDestroy(event);
   if (places)

@@ -39,6 +39,10 @@ public:
   CudaLanes &operator=(const CudaLanes &) = delete;
   ~CudaLanes();
 
+  /// Looks which there are.
+  bool findLanes(int rank, Error &error);
+  /// Connections that they need.
+  int countPairs() const { return numPairs; }
   /// Connects this rank with those beside it, and takes the places; all ranks
   /// call it at once, behind `Nccl::connect`.
   bool connect(Transport &ranks, Error &error);
@@ -76,7 +80,6 @@ private:
     bool isGradient() const { return number == REPRISE_LANE_GRADIENTS; }
   };
 
-  bool findLanes(int rank, Error &error);
   bool shareIds(Transport &ranks, List<NcclId> &ids, Error &error);
   bool connectPairs(const List<NcclId> &ids, Error &error);
   bool takePlaces(Error &error);

@@ -14,66 +14,111 @@
 
 using namespace reprise::runtime;
 
-bool CudaRankMemory::connect(Transport &ranks, Error &error) {
-  if (!nccl.connect(ranks, error))
-    return false;
-  List<int> peers;
-  for (int axis = 0; axis < model.numAxes; ++axis) {
-    const Group group = groupOf(model, ranks.rank(), axis);
-    for (int i = 0; i < group.size; ++i)
-      if (group.rankOf(i) != ranks.rank() && !peers.push(group.rankOf(i)))
-        return error.set("no memory left for the peers of a rank");
-  }
-  return nccl.greet(peers.begin(), int(peers.size()), error) &&
-         lanes.connect(ranks, error) && connectBeside(ranks, peers, error);
-}
-
 CudaRankMemory::~CudaRankMemory() {
   for (CudaEvent event : ends)
     device.driver().eventDestroy(event);
 }
 
-/// The rows that are begun; those of other stages may have none.
-static int countBegun(const RepriseModel &model) {
-  int count = 0;
+/// Of the rows that are begun; those of other stages may have none.
+template <typename Visit>
+static void forEachBegun(const RepriseModel &model, Visit visit) {
   for (int i = 0; i < model.numSchedules; ++i)
     for (int j = 0; j < model.schedules[i].numLaunches; ++j) {
       const RepriseLaunch &launch = model.schedules[i].launches[j];
       if (launch.kind == REPRISE_LAUNCH_BEGIN)
-        count = std::max(count, model.collectives[launch.callee].number + 1);
+        visit(model.collectives[launch.callee]);
     }
+}
+
+static int countBegun(const RepriseModel &model) {
+  int count = 0;
+  forEachBegun(model, [&](const RepriseCollective &row) {
+    count = std::max(count, row.number + 1);
+  });
   return count;
 }
 
-/// If any rank begins something, all are connected once more.
-static bool findAny(Transport &ranks, bool own, bool &any, Error &error) {
-  char mine = own;
-  List<char> theirs;
+static bool beginsAlong(const RepriseModel &model, int axis) {
+  bool begins = false;
+  forEachBegun(
+      model, [&](const RepriseCollective &row) { begins |= row.axis == axis; });
+  return begins;
+}
+
+/// The other ranks along the axes with which `has` something to do.
+template <typename Has>
+static bool findPeers(const RepriseModel &model, int rank, Has has,
+                      List<int> &peers, Error &error) {
+  for (int axis = 0; axis < model.numAxes; ++axis) {
+    const Group group = groupOf(model, rank, axis);
+    for (int i = 0; i < group.size && has(axis); ++i)
+      if (group.rankOf(i) != rank && !peers.push(group.rankOf(i)))
+        return error.set("no memory left for the peers of a rank");
+  }
+  return true;
+}
+
+namespace {
+/// What ranks need of NCCL: of one, or the most of all.
+struct Needs {
+  int begun, pairs;
+  int multiprocessors; ///< That there are; the least of all.
+};
+} // namespace
+
+/// Of all ranks, from this one's.
+static bool combine(Transport &ranks, Needs &needs, Error &error) {
+  Needs own = needs;
+  List<Needs> theirs;
   List<Parcel> sends, receives;
   bool good = theirs.resize(size_t(ranks.size()));
   for (int rank = 0; good && rank < ranks.size(); ++rank) {
-    theirs[size_t(rank)] = mine;
-    good = rank == ranks.rank() ||
-           (sends.push({rank, &mine, 1}) &&
-            receives.push({rank, &theirs[size_t(rank)], 1}));
+    theirs[size_t(rank)] = own;
+    good =
+        rank == ranks.rank() ||
+        (sends.push({rank, reinterpret_cast<char *>(&own), sizeof(own)}) &&
+         receives.push({rank, reinterpret_cast<char *>(&theirs[size_t(rank)]),
+                        sizeof(own)}));
   }
   if (!good)
     return error.set("no memory left to ask %d ranks", ranks.size());
-  good = ranks.exchange("what ranks begin", Patience::Limited, sends.begin(),
-                        int(sends.size()), receives.begin(),
+  good = ranks.exchange("what ranks need of NCCL", Patience::Limited,
+                        sends.begin(), int(sends.size()), receives.begin(),
                         int(receives.size()), error);
-  any = std::find(theirs.begin(), theirs.end(), 1) != theirs.end();
+  for (const Needs &each : theirs)
+    needs = {std::max(needs.begun, each.begun),
+             std::max(needs.pairs, each.pairs),
+             std::min(needs.multiprocessors, each.multiprocessors)};
   return good;
 }
 
-bool CudaRankMemory::connectBeside(Transport &ranks, const List<int> &peers,
-                                   Error &error) {
-  const int count = countBegun(model);
-  bool any = false;
-  if (!findAny(ranks, count > 0, any, error))
+bool CudaRankMemory::connect(Transport &ranks, Error &error) {
+  if (!lanes.findLanes(ranks.rank(), error))
     return false;
-  if (!any)
-    return true;
+  Needs needs = {countBegun(model), lanes.countPairs(),
+                 device.info().multiprocessors};
+  ConnectionBlocks blocks;
+  if (!combine(ranks, needs, error) ||
+      !shareBlocks(needs.begun > 0 ? 2 : 1, needs.pairs, needs.multiprocessors,
+                   blocks, error))
+    return false;
+  nccl.setBlocks(blocks);
+  if (!nccl.connect(ranks, error))
+    return false;
+  List<int> peers;
+  auto always = [](int) { return true; };
+  return findPeers(model, ranks.rank(), always, peers, error) &&
+         nccl.greet(peers.begin(), int(peers.size()), error) &&
+         lanes.connect(ranks, error) &&
+         (needs.begun == 0 || connectBeside(ranks, error));
+}
+
+bool CudaRankMemory::connectBeside(Transport &ranks, Error &error) {
+  List<int> peers;
+  auto begins = [&](int axis) { return beginsAlong(model, axis); };
+  if (!findPeers(model, ranks.rank(), begins, peers, error))
+    return false;
+  const int count = countBegun(model);
   for (int i = 0; i < count; ++i) {
     CudaEvent event = nullptr;
     if (!device.check(device.driver().eventCreate(&event, kCudaNoTiming),

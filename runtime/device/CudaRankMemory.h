@@ -65,7 +65,7 @@ public:
   bool clear(void *bytes, size_t size, Error &error) override;
 
 private:
-  bool connectBeside(Transport &ranks, const List<int> &peers, Error &error);
+  bool connectBeside(Transport &ranks, Error &error);
 
   const RepriseModel &model;
   Gpu &device;

@@ -169,13 +169,16 @@ CudaSequence *CudaSequences::find(const Turn &turn, int end) {
   return nullptr;
 }
 
-CudaSequences::~CudaSequences() {
+void CudaSequences::forget() {
+  auto destroy = [&](CudaSequence &sequence) {
+    if (sequence.graph)
+      gpu.driver().graphExecDestroy(sequence.graph);
+    sequence.graph = nullptr;
+  };
   for (CudaSequence *sequence : {&norm, &optimizer, &evaluate, &sample})
-    if (sequence->graph)
-      gpu.driver().graphExecDestroy(sequence->graph);
+    destroy(*sequence);
   for (CudaSequence &turn : turns)
-    if (turn.graph)
-      gpu.driver().graphExecDestroy(turn.graph);
+    destroy(turn);
 }
 
 //===----------------------------------------------------------------------===//

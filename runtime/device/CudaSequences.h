@@ -77,7 +77,7 @@ public:
         inputs(inputs), mailbox(mailbox) {}
   CudaSequences(const CudaSequences &) = delete;
   CudaSequences &operator=(const CudaSequences &) = delete;
-  ~CudaSequences();
+  ~CudaSequences() { forget(); }
 
   /// Finds all of them. `hasGraphs`: whether they are captured. `numNorm`: the
   /// launches of the update up to the norm of the gradients. `times`: of each
@@ -88,6 +88,10 @@ public:
   /// for the last one without the update.
   CudaSequence &of(const Turn &turn, int end) { return *find(turn, end); }
   CudaSequence norm, optimizer, evaluate, sample;
+
+  /// Destroys all graphs, which may still run; they are made anew if need be.
+  /// NCCL ends nothing of which there is a part in a graph.
+  void forget();
 
   /// Begins all of it.
   bool run(CudaSequence &sequence, Error &error);

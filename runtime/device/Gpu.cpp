@@ -59,7 +59,9 @@ bool Gpu::openContext(int ordinal, Error &error) {
   const struct {
     int attribute;
     int *value;
-  } attributes[] = {{kCudaMajor, &itsInfo.major}, {kCudaMinor, &itsInfo.minor}};
+  } attributes[] = {{kCudaMajor, &itsInfo.major},
+                    {kCudaMinor, &itsInfo.minor},
+                    {kCudaMultiprocessors, &itsInfo.multiprocessors}};
   for (auto [attribute, value] : attributes)
     if (!check(driver().deviceAttribute(value, attribute, device),
                "cuDeviceGetAttribute", error))

@@ -18,7 +18,7 @@ namespace reprise::runtime {
 
 struct GpuInfo {
   char name[128] = ""; ///< "NVIDIA H200"
-  int ordinal = 0, major = 0, minor = 0;
+  int ordinal = 0, major = 0, minor = 0, multiprocessors = 0;
   int driverVersion = 0; ///< 13000 for 13.0
   /// What was in use when the context was there and nothing else of this
   /// program; other programs' memory is part of it.
@@ -54,6 +54,9 @@ public:
                 Error &error) const override;
   bool fill(int64_t offset, unsigned char byte, int64_t bytes,
             Error &error) override;
+
+  /// Lets the calling thread use it, as the one that has opened it does.
+  bool enter() const { return driver().contextSet(context) == 0; }
 
   /// Waits for everything that was begun.
   bool synchronize(const char *what, Error &error) const;

@@ -15,31 +15,61 @@
 #include <algorithm>
 #include <cinttypes>
 #include <ctime>
+#include <pthread.h>
 
 using namespace reprise::runtime;
 
 /// Bytes of a greeting: an allocation's alignment.
 static constexpr size_t kGreeting = 256;
 
-/// Blocks of a pair's kernels. All kernels of the library that wait for other
-/// ranks have to be on the GPU at a time, with up to 32 blocks for all ranks;
-/// the least GPU that programs are for has 108 multiprocessors, and each block
-/// may need one of its own.
-static constexpr int kBlocksOfPair = 8;
+namespace {
+/// A connection that a thread gives up.
+struct GivenUp {
+  const Gpu *device;
+  NcclRanks ranks;
+  pthread_t thread;
+  bool hasThread;
+};
+} // namespace
 
+static void *giveUpOne(void *context) {
+  const GivenUp &own = *static_cast<const GivenUp *>(context);
+  own.device->enter();
+  own.device->nccl().abort(own.ranks);
+  return nullptr;
+}
+
+/// The library returns from an abort when all that it has begun of those ranks
+/// is over. In a stream or a graph that may be behind something of others that
+/// never ends unless it is aborted, too. So all are aborted at a time, and the
+/// one that was told something last by the thread that has told it, for which
+/// NCCL 2.18 keeps a note of what it has not done yet.
 void Nccl::giveUp() {
   if (!all)
     return;
   device.setWatch({});
-  for (Pair &pair : pairs)
-    if (pair.ranks) {
-      library().abort(pair.ranks);
-      pair.ranks = nullptr;
-    }
-  if (beside)
-    library().abort(beside);
-  library().abort(all);
-  all = beside = nullptr;
+  List<GivenUp> others;
+  const NcclRanks own = asked ? asked : all;
+  auto take = [&](NcclRanks ranks) {
+    if (ranks && ranks != own)
+      others.push({&device, ranks, {}, false});
+  };
+  take(all);
+  take(beside);
+  for (Pair &pair : pairs) {
+    take(pair.ranks);
+    pair.ranks = nullptr;
+  }
+  for (GivenUp &other : others)
+    other.hasThread =
+        pthread_create(&other.thread, nullptr, giveUpOne, &other) == 0;
+  library().abort(own);
+  for (GivenUp &other : others)
+    if (other.hasThread)
+      pthread_join(other.thread, nullptr);
+    else
+      library().abort(other.ranks);
+  all = beside = asked = nullptr;
 }
 
 Nccl::~Nccl() {
@@ -102,13 +132,16 @@ bool Nccl::lookAtAll(double waitedSeconds, Error &error) {
 /// Waits until the library has taken what it was told of these ranks.
 bool Nccl::settle(NcclRanks ranks, const char *what, Error &error) {
   const double begin = now();
+  asked = ranks;
   for (;;) {
     NcclResult state = 0;
     const double waited = now() - begin;
     if (!look(ranks, what, state, error) || !mayCome(what, waited, error))
       return false;
-    if (state != kNcclInProgress)
+    if (state != kNcclInProgress) {
+      asked = nullptr;
       return true;
+    }
     const timespec pause = {0, std::min(long(waited * 1e9 / 16), 1'000'000L)};
     nanosleep(&pause, nullptr);
   }
@@ -152,12 +185,18 @@ bool Nccl::connect(Transport &ranks, Error &error) {
   return true;
 }
 
-bool Nccl::connectAll(NcclRanks &connection, int size, const NcclId &id,
-                      Error &error) {
+NcclResult Nccl::connectOne(NcclRanks &connection, int size, const NcclId &id,
+                            int rank, int mostBlocks) const {
   NcclConfig config;
   config.isBlocking = 0;
+  config.mostBlocks = mostBlocks;
+  return library().connect(&connection, size, id, rank, &config);
+}
+
+bool Nccl::connectAll(NcclRanks &connection, int size, const NcclId &id,
+                      Error &error) {
   const char *what = "connecting GPUs";
-  NcclResult code = library().connect(&connection, size, id, own, &config);
+  NcclResult code = connectOne(connection, size, id, own, blocks.ofAll);
   return check(connection, code, what, error) &&
          settle(connection, what, error);
 }
@@ -194,20 +233,17 @@ bool Nccl::makeId(NcclId &id, Error &error) {
 
 bool Nccl::connectPair(const NcclId &id, bool isFirst, Error &error) {
   const char *what = "connecting two GPUs";
-  Pair pair = {nullptr, nullptr, isFirst};
-  if (!device.check(
-          device.driver().streamCreate(&pair.stream, kCudaNonBlocking),
-          "cannot make a stream for two GPUs", error))
+  CudaStream stream = nullptr;
+  if (!device.check(device.driver().streamCreate(&stream, kCudaNonBlocking),
+                    "cannot make a stream for two GPUs", error))
     return false;
-  NcclConfig config;
-  config.isBlocking = 0;
-  config.mostBlocks = kBlocksOfPair;
-  NcclResult code =
-      library().connect(&pair.ranks, 2, id, isFirst ? 0 : 1, &config);
-  if (!pairs.push(pair)) {
-    device.driver().streamDestroy(pair.stream);
+  if (!pairs.push({nullptr, stream, isFirst})) {
+    device.driver().streamDestroy(stream);
     return error.set("no memory left for %zu pairs of GPUs", pairs.size() + 1);
   }
+  Pair &pair = pairs[pairs.size() - 1];
+  NcclResult code =
+      connectOne(pair.ranks, 2, id, isFirst ? 0 : 1, blocks.ofPair);
   return check(pair.ranks, code, what, error) &&
          settle(pair.ranks, what, error);
 }
@@ -254,6 +290,8 @@ bool Nccl::greet(const int *peers, int numPeers, Error &error) {
                int(receives.size()), error) &&
       (!exchangesBeside || order(what, besideStream, device.stream(), error)) &&
       device.synchronize(what, error);
+  if (!good) // The driver gives memory back when nothing runs any more.
+    giveUp();
   driver.memoryFree(room);
   return good;
 }
@@ -264,27 +302,27 @@ bool Nccl::exchange(const char *what, const Parcel *sends, int numSends,
   if (std::all_of(sends, sends + numSends, isEmpty) &&
       std::all_of(receives, receives + numReceives, isEmpty))
     return true; // The library would not know of the group.
-  const NcclRanks all = exchangesBeside ? beside : this->all;
-  if (!check(all, library().groupStart(), what, error))
+  const NcclRanks used = exchangesBeside ? beside : all;
+  if (!check(used, library().groupStart(), what, error))
     return false;
   bool good = true;
   for (int i = 0; i < numSends && good; ++i) {
     numBegun += int64_t(sends[i].size);
     good = isEmpty(sends[i]) ||
-           check(all,
+           check(used,
                  library().send(sends[i].bytes, sends[i].size, kNcclByte,
-                                sends[i].rank, all, stream()),
+                                sends[i].rank, used, stream()),
                  what, error);
   }
   for (int i = 0; i < numReceives && good; ++i)
     good = isEmpty(receives[i]) ||
-           check(all,
+           check(used,
                  library().receive(receives[i].bytes, receives[i].size,
-                                   kNcclByte, receives[i].rank, all, stream()),
+                                   kNcclByte, receives[i].rank, used, stream()),
                  what, error);
   Error other; // What a call in the group says is the cause.
-  good = check(all, library().groupEnd(), what, good ? error : other) && good;
-  return good && settle(all, what, error);
+  good = check(used, library().groupEnd(), what, good ? error : other) && good;
+  return good && settle(used, what, error);
 }
 
 /// Behind everything that was begun of these ranks.

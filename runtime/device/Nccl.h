@@ -9,6 +9,7 @@
 #ifndef REPRISE_RUNTIME_DEVICE_NCCL_H
 #define REPRISE_RUNTIME_DEVICE_NCCL_H
 
+#include "ConnectionBlocks.h"
 #include "Gpu.h"
 #include "runtime/base/List.h"
 #include "runtime/transport/Transport.h"
@@ -31,6 +32,9 @@ public:
   Nccl(const Nccl &) = delete;
   Nccl &operator=(const Nccl &) = delete;
   ~Nccl();
+
+  /// Of those that are made from now on.
+  void setBlocks(const ConnectionBlocks &most) { blocks = most; }
 
   /// Opens the library, connects this rank with all others, and lets the device
   /// look at the library whenever it waits. All ranks call it at once.
@@ -71,6 +75,8 @@ public:
   bool move(const char *what, int pair, char *bytes, size_t size, Error &error);
 
   /// Ends the connections behind everything that was begun. All ranks call it.
+  /// Like `giveUp` it does not return while a graph exists that has a part of
+  /// theirs.
   bool disconnect(Error &error);
 
   /// Ends the connections with what is still under way.
@@ -98,14 +104,19 @@ private:
   bool end(NcclRanks &ranks, const char *what, Error &error);
   bool order(const char *what, CudaStream first, CudaStream then, Error &error);
 
-  Gpu &device;
-  bool connectAll(NcclRanks &all, int size, const NcclId &id, Error &error);
+  NcclResult connectOne(NcclRanks &connection, int size, const NcclId &id,
+                        int rank, int mostBlocks) const;
+  bool connectAll(NcclRanks &connection, int size, const NcclId &id,
+                  Error &error);
 
+  Gpu &device;
   NcclRanks all = nullptr, beside = nullptr;
   CudaStream besideStream = nullptr;
   CudaEvent border = nullptr; ///< Between the two streams.
   bool exchangesBeside = false;
   List<Pair> pairs;
+  ConnectionBlocks blocks;
+  NcclRanks asked = nullptr; ///< Of whom the library has not taken everything.
   Transport *hosts = nullptr;
   int own = 0, libraryVersion = 0;
   int64_t numBegun = 0;

@@ -614,7 +614,11 @@ static ExitStatus train(const Program &program, const Options &options,
   if (ranks.size() > 1 && !agreeOnDevice(placement, ranks, error))
     return ExitStatus::Failed;
   Trainer trainer(placement, options, ranks);
-  return trainer.run(error);
+  const ExitStatus status = trainer.run(error);
+  // Others give up what they do with this rank before it can give up its part.
+  if (status == ExitStatus::Failed)
+    ranks.abort(error.text);
+  return status;
 }
 
 /// Rank 0 alone shows something and writes files. What ranks that share the

@@ -15,7 +15,8 @@
 // an end while other streams have something that the first does not wait for.
 //
 // Streams run side by side: while somebody waits for one that waits for other
-// ranks, the others go on, and so do the branches of a graph.
+// ranks, the others go on, and so do the branches of a graph. What is destroyed
+// goes on up to its end, and memory is given back at the end of everything.
 //
 // The environment says what the machine is like:
 //
@@ -24,6 +25,7 @@
 //                                    parts of the GPUs
 //   REPRISE_SIMULATOR_LANDING=once   work is done when it is begun
 //   REPRISE_STANDIN_CHIP=90          the chip, default 80
+//   REPRISE_STANDIN_MULTIPROCESSORS=N   it has, default 108
 //   REPRISE_STANDIN_IMAGES=ptx       takes no machine code, as a driver that is
 //                                    older than the assembler
 //   REPRISE_STANDIN_MEMORY=BYTES     what the GPU has, default 1 GiB
@@ -116,6 +118,8 @@ struct Event {
 struct GraphExec {
   std::vector<Branch> branches;
   std::vector<std::unique_ptr<Stream>> streams;
+  Stream *launched = nullptr; ///< Where it has last begun,
+  size_t end = 0;             ///< and the place behind it there.
 };
 
 struct Machine {
@@ -138,6 +142,9 @@ static std::vector<Stream *> &allStreams() {
   static auto *streams = new std::vector<Stream *>;
   return *streams;
 }
+
+/// Those that were destroyed while they ran. (Never destroyed itself.)
+static auto &endingGraphs = *new std::vector<GraphExec *>;
 
 static void forget(Stream &stream) {
   auto &all = allStreams();
@@ -205,10 +212,34 @@ static bool advanceSome(Stream &stream, size_t place) {
   return stream.done >= place || stream.tasks.empty();
 }
 
+static bool isBusy(const Stream *stream) { return !stream->tasks.empty(); }
+
+static bool isRunning(const GraphExec &graph) {
+  const auto &all = allStreams();
+  auto isBusySide = [](const auto &side) { return isBusy(side.get()); };
+  return (std::count(all.begin(), all.end(), graph.launched) > 0 &&
+          graph.launched->done < graph.end) ||
+         std::any_of(graph.streams.begin(), graph.streams.end(), isBusySide);
+}
+
+static void destroyEnded() {
+  auto isOver = [](GraphExec *graph) {
+    if (isRunning(*graph))
+      return false;
+    for (auto &side : graph->streams)
+      forget(*side);
+    delete graph;
+    return true;
+  };
+  auto &all = endingGraphs;
+  all.erase(std::remove_if(all.begin(), all.end(), isOver), all.end());
+}
+
 /// Lets all streams go on that wait for nobody.
 static void advanceAll() {
   for (Stream *stream : allStreams())
     advanceSome(*stream, stream->begun);
+  destroyEnded();
 }
 
 /// Does what was begun on `stream` up to `place`, or lets others go on while
@@ -252,6 +283,12 @@ void reprise::standin::enqueue(CudaStream stream, const std::string &what,
 void reprise::standin::enqueuePoll(CudaStream stream, const std::string &what,
                                    Poll poll) {
   begin(streamOf(stream), {what, std::move(poll)});
+}
+
+void reprise::standin::goOn() { advanceAll(); }
+
+int reprise::standin::multiprocessors() {
+  return int(number("REPRISE_STANDIN_MULTIPROCESSORS", 108));
 }
 
 int reprise::standin::deviceNumber() { return machine.device; }
@@ -368,9 +405,10 @@ CudaResult cuDeviceGetName(char *name, int length, CudaDeviceNumber device) {
 
 CudaResult cuDeviceGetAttribute(int *value, int attribute, CudaDeviceNumber) {
   int chip = int(number("REPRISE_STANDIN_CHIP", 80));
-  *value = attribute == kCudaMajor   ? chip / 10
-           : attribute == kCudaMinor ? chip % 10
-                                     : 1;
+  *value = attribute == kCudaMajor             ? chip / 10
+           : attribute == kCudaMinor           ? chip % 10
+           : attribute == kCudaMultiprocessors ? multiprocessors()
+                                               : 1;
   return 0;
 }
 
@@ -416,10 +454,18 @@ CudaResult cuMemAlloc_v2(CudaAddress *address, size_t bytes) {
   return 0;
 }
 
+/// Waits for all that was begun on any stream.
+static void finishAll() {
+  const auto &all = allStreams();
+  for (advanceAll(); std::any_of(all.begin(), all.end(), isBusy); advanceAll())
+    usleep(50);
+}
+
 CudaResult cuMemFree_v2(CudaAddress address) {
   auto found = machine.allocations.find(address);
   if (found == machine.allocations.end())
     return kInvalidValue;
+  finishAll();
   if (const char *path = getenv("REPRISE_STANDIN_IMAGE"))
     if (FILE *file = fopen(path, "wb")) {
       fwrite(pointer(address), 1, found->second, file);
@@ -627,8 +673,10 @@ CudaResult cuStreamCreate(CudaStream *stream, unsigned) {
 }
 
 CudaResult cuStreamDestroy_v2(CudaStream stream) {
-  forget(streamOf(stream));
-  delete &streamOf(stream);
+  if (advanceOrOthers(streamOf(stream), streamOf(stream).begun)) {
+    forget(streamOf(stream)); // Otherwise it goes on.
+    delete &streamOf(stream);
+  }
   return machine.failure;
 }
 
@@ -827,6 +875,8 @@ CudaResult cuGraphLaunch(CudaGraphExec exec, CudaStream stream) {
                               : Task{"wait", waitFor(step.branch, step.place)});
       ++own.begun;
     }
+  graph.launched = &streamOf(stream);
+  graph.end = streamOf(stream).begun;
   for (Stream *each : allStreams())
     if (isAtOnce(*each))
       advanceSome(*each, each->begun);
@@ -834,10 +884,8 @@ CudaResult cuGraphLaunch(CudaGraphExec exec, CudaStream stream) {
 }
 
 CudaResult cuGraphExecDestroy(CudaGraphExec exec) {
-  auto *made = reinterpret_cast<GraphExec *>(exec);
-  for (auto &side : made->streams)
-    forget(*side);
-  delete made;
+  endingGraphs.push_back(reinterpret_cast<GraphExec *>(exec));
+  destroyEnded();
   return 0;
 }
 

@@ -20,6 +20,16 @@
 // every rank, and the text goes to standard error. What fails never ends until
 // it is aborted.
 //
+// As in the library, a communicator does not end while a group of it is under
+// way, or is part of a graph that has not been destroyed: its state stays "in
+// progress" when it is finalized, and the call does not return when it is
+// aborted, which lets groups of this communicator end and none of others. After
+// two seconds that is an error, which ends the process.
+//
+// Blocks of kernels that wait stay on the GPU, one on a multiprocessor at
+// worst. So several communicators of a rank may have as many as there are of
+// these, and no more, and all ranks of one need the same number.
+//
 // The environment says what the machine is like:
 //
 //   REPRISE_STANDIN_NCCL=VERSION     the library's, default 21803
@@ -40,6 +50,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <mutex>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -99,6 +110,7 @@ struct State {
 
 struct Shared {
   std::atomic<int> size, numFinished, code;
+  std::atomic<int> mostBlocks; ///< Of each rank; 0: none has come.
   char text[256];
   State states[kMostRanks];
   Channel channels[kMostRanks][kMostRanks];
@@ -114,11 +126,13 @@ using Clock = std::chrono::steady_clock;
 
 struct Communicator {
   Shared *shared = nullptr;
-  int rank = 0, size = 0;
-  bool isConnected = false, isFinishing = false, isAborted = false;
+  int rank = 0, size = 0, mostBlocks = 0;
+  bool isConnected = false, isFinishing = false;
+  std::atomic<bool> isAborted = false;
   std::vector<bool> peers; ///< Those whose memory has been taken.
   std::vector<std::function<void()>> waiting; ///< To be put on a stream.
   size_t numGroups = 0;
+  size_t numLiving = 0; ///< Groups that are under way, or in a graph.
 
   NcclResult fail(NcclResult code, const std::string &why) {
     int none = 0;
@@ -138,6 +152,7 @@ struct Communicator {
 struct {
   int rank = -1;
   size_t numGroups = 0;
+  int numCommunicators = 0, numBlocks = 0; ///< That have not ended.
 } process;
 
 /// A send or a receive of a group.
@@ -206,7 +221,12 @@ namespace {
 class Group {
 public:
   Group(std::shared_ptr<Communicator> own, std::vector<Transfer> transfers)
-      : own(std::move(own)), transfers(std::move(transfers)) {}
+      : own(std::move(own)), transfers(std::move(transfers)) {
+    ++this->own->numLiving;
+  }
+  Group(const Group &) = delete;
+  Group &operator=(const Group &) = delete;
+  ~Group() { --own->numLiving; }
 
   std::optional<std::string> poll();
 
@@ -370,7 +390,33 @@ static void meet(Communicator &own, int peer) {
   takeMemory(kBytesOfPeer);
 }
 
+static int version() {
+  const char *text = getenv("REPRISE_STANDIN_NCCL");
+  return text ? atoi(text) : 21803;
+}
+
+/// Takes blocks of the GPU; what is wrong with that.
+static std::string takeBlocks(Communicator &own, int mostBlocks) {
+  const int most = version() < 22500 ? 32 : 64;
+  own.mostBlocks = mostBlocks == kNcclUnset ? most : std::min(most, mostBlocks);
+  int others = 0;
+  if (!own.shared->mostBlocks.compare_exchange_strong(others, own.mostBlocks) &&
+      others != own.mostBlocks)
+    return "rank " + std::to_string(own.rank) + " has at most " +
+           std::to_string(own.mostBlocks) + " blocks, and others " +
+           std::to_string(others);
+  process.numBlocks += own.mostBlocks;
+  if (process.numCommunicators++ == 0 || process.numBlocks <= multiprocessors())
+    return "";
+  return std::to_string(process.numBlocks) + " blocks of " +
+         std::to_string(process.numCommunicators) +
+         " communicators may wait for each other on " +
+         std::to_string(multiprocessors()) + " multiprocessors";
+}
+
 static void release(Communicator &own) {
+  process.numBlocks -= own.mostBlocks;
+  --process.numCommunicators;
   for (bool isMet : own.peers)
     takeMemory(isMet ? -kBytesOfPeer : 0);
   own.peers.assign(own.peers.size(), false);
@@ -390,8 +436,7 @@ static NcclResult closeGroup() {
     meet(*own, transfer.peer);
   own->waiting.push_back([own, transfers, stream] {
     auto group = std::make_shared<Group>(own, transfers);
-    enqueuePoll(stream, "a group of NCCL",
-                [own, group] { return group->poll(); });
+    enqueuePoll(stream, "a group of NCCL", [group] { return group->poll(); });
   });
   return kInProgress;
 }
@@ -413,8 +458,7 @@ static NcclResult add(Transfer transfer, NcclRanks ranks, CudaStream stream) {
 extern "C" {
 
 NcclResult ncclGetVersion(int *version) {
-  const char *text = getenv("REPRISE_STANDIN_NCCL");
-  *version = text ? atoi(text) : 21803;
+  *version = ::version();
   return 0;
 }
 
@@ -471,8 +515,11 @@ NcclResult ncclCommInitRankConfig(NcclRanks *ranks, int count, NcclId id,
     process.rank = rank;
   *ranks = reinterpret_cast<NcclRanks>(
       new std::shared_ptr<Communicator>(std::move(own)));
-  State &state = of(*ranks)->shared->states[rank];
-  state.device = deviceNumber() + 1;
+  Communicator &made = *of(*ranks);
+  const std::string wrong = takeBlocks(made, config->mostBlocks);
+  if (!wrong.empty())
+    return made.fail(kInvalidUsage, wrong);
+  made.shared->states[rank].device = deviceNumber() + 1;
   return kInProgress;
 }
 
@@ -511,14 +558,37 @@ NcclResult ncclCommGetAsyncError(NcclRanks ranks, NcclResult *state) {
     *state = kInProgress; // The next time it is there.
     return 0;
   }
-  if (own.isFinishing && own.shared->numFinished < own.size)
+  if (own.isFinishing &&
+      (own.shared->numFinished < own.size || own.numLiving > 0))
     *state = kInProgress;
   return 0;
 }
 
+/// Lets groups end, which gives its memory back; whether all of them have.
+static bool endGroups(Communicator &own) {
+  static std::mutex oneAtATime; // Several threads may abort.
+  std::lock_guard<std::mutex> lock(oneAtATime);
+  goOn();
+  if (own.numLiving > 0)
+    return false;
+  release(own);
+  return true;
+}
+
 NcclResult ncclCommAbort(NcclRanks ranks) {
-  of(ranks)->isAborted = true;
-  release(*of(ranks));
+  Communicator &own = *of(ranks);
+  own.isAborted = true;
+  const Clock::time_point begin = Clock::now();
+  for (int tries = 1; !endGroups(own); ++tries) {
+    usleep(50);
+    if (tries < 1000 || Clock::now() - begin < std::chrono::seconds(2))
+      continue;
+    fprintf(stderr,
+            "stand-in: NCCL: rank %d of %d never aborts: %zu groups of it are "
+            "in graphs that are not destroyed, or behind those of others\n",
+            own.rank, own.size, own.numLiving);
+    _exit(1);
+  }
   return 0;
 }
 

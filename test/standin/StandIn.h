@@ -44,6 +44,12 @@ using Poll = std::function<std::optional<std::string>()>;
 /// Begins what waits for others.
 void enqueuePoll(CudaStream stream, const std::string &what, Poll poll);
 
+/// Lets all streams go on that wait for nobody.
+void goOn();
+
+/// Of each GPU.
+int multiprocessors();
+
 /// The GPU that this process uses.
 int deviceNumber();
 

@@ -81,8 +81,13 @@ struct Rank {
         lanes(tables.model, device, nccl) {}
 
   bool open(Transport &transport, Error &error) {
-    return device.open(0, number, error) && nccl.connect(transport, error) &&
-           lanes.connect(transport, error) &&
+    ConnectionBlocks blocks;
+    if (!device.open(0, number, error) || !lanes.findLanes(number, error) ||
+        !shareBlocks(1, lanes.countPairs(), device.info().multiprocessors,
+                     blocks, error))
+      return false;
+    nccl.setBlocks(blocks);
+    return nccl.connect(transport, error) && lanes.connect(transport, error) &&
            device.allocate(int64_t(2 * kParcels + 1) * int64_t(kRoom), error);
   }
   char *at(int place) const {
@@ -211,6 +216,8 @@ TEST_F(CudaLanesRun, AreCaptured) {
         if (driver.graphLaunch(ready, rank.device.stream()) != 0 ||
             !checkSequence(rank, error))
           return false;
+      driver.graphExecDestroy(ready);
+      driver.graphDestroy(graph);
       return true;
     });
     EXPECT_EQ(ended.status, 0) << ended.error;

@@ -136,16 +136,26 @@ TEST_F(NcclRun, ParcelsCross) {
     }
 }
 
+/// What `begin` begins, as a graph.
+static bool capture(Rank &rank, std::function<bool()> begin,
+                    CudaGraphExec &ready, Error &error) {
+  const CudaDriver &driver = rank.device.driver();
+  CudaGraph graph = nullptr;
+  if (driver.captureBegin(rank.device.stream(), kCudaCaptureRelaxed) != 0 ||
+      !begin() || driver.captureEnd(rank.device.stream(), &graph) != 0 ||
+      driver.graphInstantiate(&ready, graph, 0) != 0 ||
+      driver.graphDestroy(graph) != 0)
+    return error.set("no graph: %s", Error(error).text);
+  return true;
+}
+
 TEST_F(NcclRun, AreCaptured) {
   Ended ended = runGpus(3, [](Rank &rank, Error &error) {
     const CudaDriver &driver = rank.device.driver();
-    CudaGraph graph = nullptr;
     CudaGraphExec ready = nullptr;
-    if (driver.captureBegin(rank.device.stream(), kCudaCaptureRelaxed) != 0 ||
-        !beginCrossing(rank, error) ||
-        driver.captureEnd(rank.device.stream(), &graph) != 0 ||
-        driver.graphInstantiate(&ready, graph, 0) != 0)
-      return error.set("no graph: %s", Error(error).text);
+    if (!capture(
+            rank, [&] { return beginCrossing(rank, error); }, ready, error))
+      return false;
     for (int i = 0; i < 3; ++i) {
       std::vector<char> zeros(Rank::kBytes);
       if (!rank.device.upload(0, zeros.data(), Rank::kBytes, error) ||
@@ -153,9 +163,69 @@ TEST_F(NcclRun, AreCaptured) {
           !checkCrossing(rank, error))
         return false;
     }
+    driver.graphExecDestroy(ready);
     return true;
   });
   EXPECT_EQ(ended.status, 0) << ended.error;
+}
+
+// As long as a graph has a part of a connection, that does not end.
+TEST_F(NcclRun, AGraphHoldsItsConnection) {
+  Ended ended = runGpus(
+      2,
+      [](Rank &rank, Error &error) {
+        CudaGraphExec ready = nullptr;
+        if (!capture(
+                rank, [&] { return beginCrossing(rank, error); }, ready, error))
+          return false;
+        Error why;
+        const bool hasEnded = rank.nccl.disconnect(why);
+        rank.device.driver().graphExecDestroy(ready);
+        rank.nccl.giveUp();
+        return (!hasEnded && strstr(why.text, "has not ended")) ||
+               error.set("disconnecting has ended with '%s'", why.text);
+      },
+      /*seconds=*/1);
+  EXPECT_EQ(ended.status, 0) << ended.error;
+}
+
+// What runs is of two connections, of which neither comes to its end before the
+// other one is given up.
+TEST_F(NcclRun, ConnectionsAreGivenUpAtATime) {
+  RankSettings settings;
+  settings.numRanks = 2;
+  for (bool isGraph : {true, false}) {
+    Ended ended = run(settings, [&](Transport &transport, Error &error) {
+      Rank rank(transport);
+      if (!rank.open(transport, error) ||
+          !rank.nccl.connectBeside(transport, error))
+        return false;
+      if (rank.number == 1)
+        return true;
+      auto begin = [&] {
+        const CudaDriver &driver = rank.device.driver();
+        CudaEvent end = nullptr;
+        bool good = rank.nccl.goBeside("a test", error) &&
+                    rank.send(1, 0, 8, error) &&
+                    driver.eventCreate(&end, kCudaNoTiming) == 0 &&
+                    driver.eventRecord(end, rank.nccl.stream()) == 0;
+        rank.nccl.comeBack();
+        return good && rank.send(1, 0, 8, error) &&
+               driver.streamWait(rank.device.stream(), end, 0) == 0;
+      };
+      const CudaDriver &driver = rank.device.driver();
+      CudaGraphExec ready = nullptr;
+      if (isGraph ? !capture(rank, begin, ready, error) ||
+                        driver.graphLaunch(ready, rank.device.stream()) != 0 ||
+                        driver.graphExecDestroy(ready) != 0
+                  : !begin() || !begin())
+        return false;
+      rank.nccl.giveUp();
+      return driver.streamSynchronize(rank.device.stream()) == 0;
+    });
+    EXPECT_EQ(ended.status, 0) << ended.error;
+    EXPECT_LT(ended.seconds, 10);
+  }
 }
 
 // A rank that goes through its list in another order than its peer.
@@ -236,6 +306,56 @@ TEST_F(NcclRun, EachRankNeedsAGpuOfItsOwn) {
       << ended.error;
 }
 
+// All blocks that may wait are on the GPU at a time, on any GPU.
+TEST_F(NcclRun, ConnectionsShareMultiprocessors) {
+  const struct {
+    int numAll, numPairs, multiprocessors, ofAll, ofPair;
+  } cases[] = {{1, 0, 14, kNcclUnset, kNcclUnset},
+               {2, 0, 108, 32, 8},
+               {2, 4, 108, 32, 8},
+               {2, 4, 95, 16, 8},
+               {2, 4, 56, 8, 8},
+               {1, 4, 14, 4, 2},
+               {2, 4, 6, 1, 1},
+               {2, 0, 3, 1, 8}};
+  for (const auto &each : cases) {
+    ConnectionBlocks blocks;
+    Error error;
+    ASSERT_TRUE(shareBlocks(each.numAll, each.numPairs, each.multiprocessors,
+                            blocks, error));
+    EXPECT_EQ(blocks.ofAll, each.ofAll) << each.multiprocessors;
+    EXPECT_EQ(blocks.ofPair, each.ofPair) << each.multiprocessors;
+  }
+  ConnectionBlocks blocks;
+  Error error;
+  EXPECT_FALSE(shareBlocks(2, 4, 5, blocks, error));
+  EXPECT_STREQ(error.text,
+               "6 connections of GPUs need a multiprocessor each, but the "
+               "smallest GPU has 5: fewer stages need fewer connections");
+}
+
+TEST_F(NcclRun, BlocksThatDoNotFitAreAnError) {
+  setenv("REPRISE_STANDIN_MULTIPROCESSORS", "56", 1);
+  RankSettings settings;
+  settings.numRanks = 2;
+  for (int most : {kNcclUnset, 16}) {
+    Ended ended = run(settings, [&](Transport &transport, Error &error) {
+      Rank rank(transport);
+      rank.nccl.setBlocks({most, most});
+      return rank.open(transport, error) &&
+             rank.nccl.connectBeside(transport, error) &&
+             rank.nccl.disconnect(error);
+    });
+    EXPECT_EQ(ended.status, most == kNcclUnset) << ended.error;
+    if (most == kNcclUnset) {
+      EXPECT_NE(ended.error.find("64 blocks of 2 communicators may wait for "
+                                 "each other on 56 multiprocessors"),
+                std::string::npos)
+          << ended.error;
+    }
+  }
+}
+
 TEST_F(NcclRun, LibrariesHaveToFit) {
   setenv("REPRISE_STANDIN_NCCL", "21705", 1);
   Ended ended = runGpus(2, [](Rank &, Error &) { return true; });
@@ -275,6 +395,22 @@ TEST_F(NcclRun, GreetingTakesTheMemory) {
                      after);
   });
   EXPECT_EQ(ended.status, 0) << ended.error;
+}
+
+TEST_F(NcclRun, AGreetingThatNeverEndsIsGivenUp) {
+  setenv("REPRISE_STANDIN_NETWORK", "hang:1:1", 1);
+  Ended ended = runGpus(
+      2,
+      [](Rank &rank, Error &error) {
+        const int peer = 1 - rank.number;
+        return rank.nccl.greet(&peer, 1, error);
+      },
+      /*seconds=*/1);
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.error.find("has not ended what was begun for 1 s"),
+            std::string::npos)
+      << ended.error;
+  EXPECT_LT(ended.seconds, 10);
 }
 
 /// Exchanges until something is wrong.

@@ -30,8 +30,8 @@ protected:
   void TearDown() override {
     for (const char *variable :
          {"REPRISE_STANDIN_DEVICES", "REPRISE_STANDIN_NCCL",
-          "REPRISE_STANDIN_NETWORK", "REPRISE_STANDIN_STREAMS",
-          "REPRISE_SIMULATOR_LANDING"})
+          "REPRISE_STANDIN_MULTIPROCESSORS", "REPRISE_STANDIN_NETWORK",
+          "REPRISE_STANDIN_STREAMS", "REPRISE_SIMULATOR_LANDING"})
       unsetenv(variable);
   }
 };
