@@ -105,12 +105,31 @@ void EntryList::compareMaps(const Key &key, const Member &given,
 
 /// A key that other programs have in the map: an error, unless it has no
 /// effect.
+/// Whether a value that is given switches nothing on.
+static bool isOff(const Value &value) {
+  double number;
+  switch (value.kind) {
+  case Value::Null:
+    return false;
+  case Value::Plain:
+    return value.text == "false" ||
+           (!StringRef(value.text).getAsDouble(number) && number == 0);
+  case Value::Quoted:
+    return value.text.empty();
+  case Value::List:
+    return llvm::all_of(value.items, isOff);
+  case Value::Map:
+    return value.members.empty();
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
 void EntryList::addUnknown(const Key &key, const Member &member) {
-  if (passesRotary || member.name == "finetuned")
-    return;
-  diagnostics.error(member.origin, "unknown key '" + member.name + "' in '" +
-                                       key.name.str() + "'" +
-                                       suggestKey(member.name, key.name));
+  std::string suggestion = suggestKey(member.name, key.name);
+  bool isNothing = suggestion.empty() && isOff(member.value);
+  if (!passesRotary && !isNothing && member.name != "finetuned")
+    diagnostics.error(member.origin, "unknown key '" + member.name + "' in '" +
+                                         key.name.str() + "'" + suggestion);
 }
 
 void EntryList::addMap(const Key &key, StringRef name, Value &map) {

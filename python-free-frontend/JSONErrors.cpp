@@ -61,11 +61,16 @@ void reprise::frontend::reportJSONError(Error error, StringRef text,
   offset = std::min(offset, text.size());
   // It has already passed the first character of what it did not expect, and
   // of a number all of it.
-  size_t begin = offset - (offset > 0 && offset < text.size());
-  while (begin > 0 && (isAlnum(text[begin - 1]) || text[begin - 1] == '.' ||
-                       text[begin - 1] == '+' || text[begin - 1] == '-'))
-    --begin;
+  size_t begin = offset - (offset > 0);
   StringRef why = explain(text.take_front(begin), text.drop_front(begin));
+  auto isWord = [](char c) {
+    return isAlnum(c) || StringRef("+-.").contains(c);
+  };
+  if (why.empty()) {
+    while (begin > 0 && isWord(text[begin - 1]))
+      --begin;
+    why = explain(text.take_front(begin), text.drop_front(begin));
+  }
   if (!why.empty())
     offset = begin;
   diagnostics.error({SMLoc::getFromPointer(text.data() + offset)},

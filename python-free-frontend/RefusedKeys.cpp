@@ -15,7 +15,7 @@
 #include "python-free-frontend/ConfigKeys.h"
 #include "python-free-frontend/Keys.h"
 
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 
 #include <cmath>
 
@@ -96,7 +96,7 @@ static std::string window(const HubModel &model) {
   if (findHubKey("use_sliding_window", model.family) ||
       (use && use->getAsBoolean() == false))
     return "*";
-  return "off|-1|>=" +
+  return "off|-1|none|>=" +
          formatNumber(model.getNumber(modelField<&Model::numPositions>));
 }
 
@@ -203,7 +203,7 @@ static constexpr RefusedKey kRefused[] = {
     // Scores, logits, and what is added to the residual stream.
     {"attn_logit_soft*|attention_logit_soft*|final_logit_soft*|logit_softcap*|"
      "logits_soft_cap|output_logit_soft*|router_logit_softcapping"},
-    {"attn_temperature_tuning|mup_enabled|mup_scale_qk_dot_by_d|"
+    {"attn_temperature_tuning|mup|mup_enabled|mup_scale_qk_dot_by_d|"
      "normalize_embedding*|scale_attn_by_inverse_layer_idx|scale_embed|"
      "scale_embedding|scale_embeddings|use_mup"},
     {"attention_in_multiplier|attention_out_multiplier|attn_output_multiplier|"
@@ -315,7 +315,8 @@ static constexpr RefusedKey kRefused[] = {
      "", dropouts},
 
     // Weights.
-    {"pruned_heads|quantization|quantization_bit|quantization_config"},
+    {"compression_config|pruned_heads|quantization|quantization_bit|"
+     "quantization_config"},
 };
 
 //===----------------------------------------------------------------------===//
@@ -363,8 +364,10 @@ static std::string describeValue(const json::Value &value) {
   std::string text;
   if (std::optional<StringRef> word = value.getAsString())
     text = (" of '" + *word + "'").str();
-  else if (value.getAsNumber() || value.getAsBoolean() == false)
-    raw_string_ostream(text) << " of " << value;
+  else if (std::optional<double> number = value.getAsNumber())
+    raw_string_ostream(text) << llvm::format(" of %.15g", *number);
+  else if (value.getAsBoolean() == false)
+    text = " of false";
   return text;
 }
 

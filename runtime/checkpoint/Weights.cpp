@@ -107,6 +107,8 @@ public:
   Match(const TensorSet &set, const ModelTensors &tensors);
 
   FoundTensor find(int parameter) const { return find(prefix, parameter); }
+  /// Parameters that it has, copies apart.
+  int count() const { return found; }
   bool isWhole() const { return found == countWanted(); }
   /// Of the embedding that is the head, too; null if the model has no such.
   const TensorEntry *tied() const {
@@ -126,7 +128,7 @@ private:
   const TensorSet &set;
   const ModelTensors &tensors;
   int embedding = -1;
-  int found; ///< Parameters, copies apart, behind the prefix.
+  int found;
 };
 } // namespace
 
@@ -351,24 +353,38 @@ static bool findSources(const char *path, const TensorSet &set,
                    left.unknown.count > 1 ? "s" : "", left.unknown.chars);
 }
 
+/// Opens the files once more, with names that have no wrappers in them.
+static bool openUnwrapped(const char *path, TensorSet &set, int &wrapped,
+                          Error &error) {
+  if (!set.open(path, error))
+    return false;
+  wrapped = set.unwrap(error);
+  return wrapped >= 0;
+}
+
 bool reprise::runtime::loadWeights(const char *path,
                                    const ModelTensors &tensors, Arena &arena,
                                    ThreadPool &pool, WeightsReport &report,
                                    Error &error) {
-  TensorSet set;
-  if (!set.open(path, error))
+  TensorSet plain, unwrapped;
+  if (!plain.open(path, error))
     return offerCheckpoint(path, error);
-  Match asTheyAre(set, tensors);
-  int wrapped = asTheyAre.isWhole() ? 0 : set.unwrap(error);
-  if (wrapped < 0)
+  Match outside(plain, tensors);
+  int wrapped = 0;
+  if (!outside.isWhole() && !openUnwrapped(path, unwrapped, wrapped, error))
     return false;
-  Match match = wrapped ? Match(set, tensors) : asTheyAre;
+  Match inside(unwrapped, tensors);
+  // Without wrappers only if that finds more.
+  bool isInside = inside.count() > outside.count();
+  const TensorSet &set = isInside ? unwrapped : plain;
+  const Match &match = isInside ? inside : outside;
   Sources sources;
   const TensorEntry *head = nullptr;
   int leftOut = 0;
   if (!findSources(path, set, tensors, match, sources, head, leftOut, error))
     return false;
-  report = {tensors.numParameters(), set.numFiles(), 0, leftOut, "", wrapped};
+  report = {tensors.numParameters(), set.numFiles(), 0, leftOut, "",
+            isInside ? wrapped : 0};
   memcpy(report.prefix, match.prefix, sizeof(report.prefix));
   for (int i = 0; i < tensors.numParameters(); ++i) {
     const TensorEntry *source = sources.entries[size_t(i)];

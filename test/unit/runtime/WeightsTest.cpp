@@ -355,8 +355,9 @@ TEST_F(Weights, MissingTensorsAreToldBesideThoseThatAreThere) {
   std::map<std::string, Source> part;
   part["module.h.0.attn.c_attn.bias"] = sources["h.0.attn.c_attn.bias"];
   part["module.wte.weight"] = sources["wte.weight"];
-  EXPECT_EQ(refusal(part), "'w.safetensors' has no tensor "
-                           "'transformer.h.0.attn.c_attn.weight'");
+  EXPECT_EQ(refusal(part),
+            "'w.safetensors' has no tensor "
+            "'transformer.h.0.attn.c_attn.weight' behind the prefix 'module.'");
 }
 
 TEST_F(Weights, Refusals) {
