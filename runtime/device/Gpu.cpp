@@ -12,6 +12,7 @@
 #include "runtime/base/Text.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 
 using namespace reprise::runtime;
@@ -37,7 +38,9 @@ bool Gpu::open(int first, int localRank, Error &error) {
   int count = 0;
   if (!check(driver().deviceCount(&count), "cuDeviceGetCount", error))
     return false;
-  const int ordinal = first + localRank;
+  // A launcher such as Slurm may show each rank its own alone, as number 0.
+  const bool isShown = count == 1 && getenv("CUDA_VISIBLE_DEVICES");
+  const int ordinal = first + (isShown ? 0 : localRank);
   if (ordinal < count)
     return openContext(ordinal, error);
   if (localRank > 0)

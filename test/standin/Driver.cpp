@@ -32,6 +32,7 @@
 //   REPRISE_STANDIN_PAGE=BYTES       allocations take multiples of it, default
 //                                    2 MiB
 //   REPRISE_STANDIN_DEVICES=N        how many there are, default 1
+//   CUDA_VISIBLE_DEVICES=NUMBER      one that is to be seen, as number 0
 //   REPRISE_STANDIN_FAULT=KERNEL     every launch of this kernel goes wrong
 //   REPRISE_STANDIN_REFUSE=NAME      launches of this kernel, or calls of this
 //                                    function, find no room; streams do from
@@ -389,12 +390,14 @@ CudaResult cuGetErrorString(CudaResult code, const char **text) {
 }
 
 CudaResult cuDeviceGetCount(int *count) {
-  *count = int(number("REPRISE_STANDIN_DEVICES", 1));
+  *count = getenv("CUDA_VISIBLE_DEVICES")
+               ? 1
+               : int(number("REPRISE_STANDIN_DEVICES", 1));
   return 0;
 }
 
 CudaResult cuDeviceGet(CudaDeviceNumber *device, int ordinal) {
-  *device = ordinal;
+  *device = int(number("CUDA_VISIBLE_DEVICES", size_t(ordinal)));
   return 0;
 }
 
