@@ -7,7 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "InFlight.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
+#include "reprise/Interfaces/CostModel.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -84,8 +87,14 @@ LogicalResult InFlight::checkBytes(Operation *op, const Begun &begun) const {
 
 /// What runs once is there in the last micro-batch alone.
 LogicalResult InFlight::checkOnce(Operation *op) const {
-  if (op->hasAttr(rt::kOnceAttr))
+  if (op->hasAttr(rt::kOnceAttr)) {
+    auto function = op->getParentOfType<func::FuncOp>();
+    if (isUpdate || function.getName() != nn::kStepFunction)
+      return op->emitOpError("needs to be above rt.update of @")
+             << nn::kStepFunction << " to have 'rt.once', but is in @"
+             << function.getName() << (isUpdate ? " below it" : "");
     return success();
+  }
   Begun own = getBegun(op);
   for (ArrayRef<rt::BufferOp> buffers :
        {ArrayRef<rt::BufferOp>(own.reads), ArrayRef<rt::BufferOp>(own.writes)})
@@ -108,6 +117,16 @@ LogicalResult InFlight::begin(Operation *op, int64_t number) {
   return success();
 }
 
+/// Without those of no bytes, which share bytes with nothing, nor with what is
+/// made in place of them.
+static SmallVector<rt::BufferOp> withBytes(ArrayRef<rt::BufferOp> buffers) {
+  SmallVector<rt::BufferOp> some(buffers);
+  llvm::erase_if(some, [](rt::BufferOp buffer) {
+    return getTypeBytes(buffer.getType()) == 0;
+  });
+  return some;
+}
+
 /// The wait names what is made, and keeps what is read and not written over.
 LogicalResult InFlight::end(rt::WaitOp wait) {
   auto found = all.find(wait.getNumber());
@@ -119,11 +138,11 @@ LogicalResult InFlight::end(rt::WaitOp wait) {
     return wait.emitOpError("needs 'rt.once' where what is begun has it, and "
                             "only there");
   SmallVector<rt::BufferOp> kept;
-  for (rt::BufferOp read : begun.reads)
+  for (rt::BufferOp read : withBytes(begun.reads))
     if (!findOverlap(begun.writes, getRange(read)))
       kept.push_back(read);
   if (getBuffers(SmallVector<Value>(wait.getMade())) != begun.writes ||
-      getBuffers(SmallVector<Value>(wait.getKept())) != kept) {
+      withBytes(getBuffers(SmallVector<Value>(wait.getKept()))) != kept) {
     InFlightDiagnostic error =
         wait.emitOpError("needs the ")
         << begun.writes.size() << " buffers that are made, and to keep the "
@@ -153,6 +172,7 @@ LogicalResult InFlight::visit(Operation *op) {
 
 LogicalResult InFlight::endPart(StringRef what) {
   made.clear();
+  isUpdate = true;
   if (all.empty())
     return success();
   return all.begin()->second.op->emitOpError("needs a wait for number ")

@@ -39,6 +39,7 @@ private:
   std::map<int64_t, Begun> all; ///< By their numbers.
   /// What is there in the last micro-batch alone, up to rt.update.
   llvm::SmallVector<rt::BufferOp> made;
+  bool isUpdate = false; ///< Behind that.
 };
 
 } // namespace reprise::memory

@@ -6,16 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Planner.h"
+#include "LiveBytes.h"
 #include "SplitSums.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
-#include "reprise/Interfaces/CostModel.h"
 #include "reprise/Memory/Passes.h"
-#include "llvm/Support/MathExtras.h"
+#include "llvm/ADT/BitVector.h"
 
 namespace reprise::memory {
 #define GEN_PASS_DEF_OVERLAPCOLLECTIVES
@@ -31,50 +30,33 @@ using namespace reprise::memory;
 static constexpr int kProductsBefore = 2;
 
 namespace {
-/// Bytes that are alive from one position to another, both included.
-struct Held {
-  int64_t first, last, bytes;
-};
-
-/// How one op in which ranks meet would be begun and waited for.
-struct Candidate {
-  rt::ScheduledOp op;
-  Operation *after = nullptr; ///< It begins behind this; null: the first of all
-  Operation *before = nullptr; ///< Its wait stands before this.
-  SmallVector<Value> kept;
-  bool isOnce = false;
-};
-
 /// Takes the ops of one step apart.
 class Overlap {
 public:
-  Overlap(const SymbolTable &symbols, func::FuncOp step, int64_t alignment)
-      : symbols(symbols), step(step), block(step.getBody().front()),
-        alignment(alignment) {}
+  Overlap(const SymbolTable &symbols, func::FuncOp step)
+      : symbols(symbols), step(step), block(step.getBody().front()) {}
 
-  LogicalResult run();
+  LogicalResult run(int64_t alignment);
   int64_t numBegun = 0, numRefused = 0;
 
 private:
-  LogicalResult takeLive();
-  bool findPlaces(Candidate &candidate);
-  bool findBegin(Candidate &candidate);
-  bool findWait(Candidate &candidate);
+  SmallVector<Operation *> findExchanges();
+  bool findPlaces(BegunOp &begun);
+  bool findBegin(BegunOp &begun);
+  bool findWait(BegunOp &begun);
   Operation *findOverwrite(Value kept, Operation *before);
-  bool hidesWork(const Candidate &candidate);
-  bool fits(Candidate candidate);
-  void apply(const Candidate &candidate);
-  int64_t at(Operation *op) const { return positions.lookup(op); }
+  SmallVector<rt::Sharing> getOverwrites(rt::ScheduledOp op);
+  bool hidesWork(const BegunOp &begun);
+  bool begin(Operation *op, bool isPart);
+  void beginParts(rt::CollectiveOp sums);
+  void apply(const BegunOp &begun);
 
   const SymbolTable &symbols;
   func::FuncOp step;
   Block &block;
-  const int64_t alignment;
   Operation *update = nullptr; ///< Or null.
-  /// Where ops have been, and waits are: at what they stand before.
-  DenseMap<Operation *, int64_t> positions;
-  SmallVector<int64_t> live; ///< Bytes, at each position.
-  int64_t most = 0;
+  int64_t nextNumber = 0;      ///< Of what is begun.
+  LiveBytes live;
 };
 
 struct OverlapCollectives
@@ -103,51 +85,63 @@ static bool isSumInPlace(Operation *op) {
 
 static bool isWork(Operation *op) { return isa<rt::LaunchOp, rt::GemmOp>(op); }
 
-/// Behind what makes the last of its operands. What stands in the update stays
-/// there, behind the norm, but for sums of gradients that are there above it.
-bool Overlap::findBegin(Candidate &candidate) {
-  Operation *op = candidate.op;
-  for (Value read : candidate.op.getReads())
-    if (Operation *maker = read.getDefiningOp())
-      if (!candidate.after || candidate.after->isBeforeInBlock(maker))
-        candidate.after = maker;
-  // What is summed in place is read by nobody else any more.
-  for (Value read :
-       isSumInPlace(op) ? candidate.op.getReads() : SmallVector<Value>())
-    for (Operation *user : read.getUsers())
-      if (user != op &&
-          (!candidate.after || candidate.after->isBeforeInBlock(user)))
-        candidate.after = user;
-  bool isBelow = update && update->isBeforeInBlock(op);
-  if (isBelow) {
-    bool isReady = candidate.after && candidate.after->isBeforeInBlock(update);
-    candidate.isOnce = isReady && isSumInPlace(op);
+/// What `op` has to write over.
+SmallVector<rt::Sharing> Overlap::getOverwrites(rt::ScheduledOp op) {
+  FailureOr<SmallVector<rt::Sharing>> sharing = op.getSharing(symbols);
+  if (failed(sharing))
+    return {};
+  llvm::erase_if(*sharing, [](rt::Sharing pair) { return !pair.isForced; });
+  return *sharing;
+}
+
+/// Behind what makes the last of its operands, and behind who reads what it
+/// writes over. What stands in the update stays there, but for sums of
+/// gradients that are there above it.
+bool Overlap::findBegin(BegunOp &begun) {
+  Operation *op = begun.op;
+  auto comeBehind = [&](Operation *other) {
+    if (other && other != op &&
+        (!begun.after || begun.after->isBeforeInBlock(other)))
+      begun.after = other;
+  };
+  SmallVector<Value> reads = begun.op.getReads();
+  for (Value read : reads)
+    comeBehind(read.getDefiningOp());
+  for (rt::Sharing pair : begun.overwrites)
+    for (OpOperand *use : getUsesOfBytes(reads[pair.read]))
+      comeBehind(use->getOwner());
+  if (begun.after && op->isBeforeInBlock(begun.after))
+    return false;
+  if (update && update->isBeforeInBlock(op)) {
+    bool isReady = begun.after && begun.after->isBeforeInBlock(update);
+    begun.isOnce = isReady && isSumInPlace(op);
+    if (begun.isOnce)
+      return true;
+    comeBehind(update);
     auto collective = dyn_cast<rt::CollectiveOp>(op);
-    return candidate.isOnce ||
-           (!isReady && collective &&
-            collective.getKind() == rt::Collective::GatherShares);
+    return collective && collective.getKind() == rt::Collective::GatherShares;
   }
   if (isSumInPlace(op))
     return true;
   int products = 0;
-  for (Operation *before = op->getPrevNode();
-       before && before != candidate.after; before = before->getPrevNode())
+  for (Operation *before = op->getPrevNode(); before && before != begun.after;
+       before = before->getPrevNode())
     if (isa<rt::GemmOp>(before) && ++products > kProductsBefore) {
-      candidate.after = before;
+      begun.after = before;
       break;
     }
   return true;
 }
 
-/// What takes the bytes of `kept` before `before`, or that.
+/// What writes over the bytes of `kept` before `before`, or that.
 Operation *Overlap::findOverwrite(Value kept, Operation *before) {
-  for (OpOperand &use : kept.getUses()) {
-    auto user = dyn_cast<rt::ScheduledOp>(use.getOwner());
+  for (OpOperand *use : getUsesOfBytes(kept)) {
+    auto user = dyn_cast<rt::ScheduledOp>(use->getOwner());
     if (!user || !user->isBeforeInBlock(before))
       continue;
-    FailureOr<SmallVector<rt::Sharing>> sharing = user.getSharing(symbols);
-    if (succeeded(sharing) && llvm::any_of(*sharing, [&](rt::Sharing pair) {
-          return pair.isForced && user.getReads()[pair.read] == kept;
+    SmallVector<Value> reads = user.getReads();
+    if (llvm::any_of(getOverwrites(user), [&](rt::Sharing pair) {
+          return reads[pair.read] == use->get();
         }))
       before = user;
   }
@@ -156,106 +150,58 @@ Operation *Overlap::findOverwrite(Value kept, Operation *before) {
 
 /// Before the first op that reads what it makes, or writes over what it reads;
 /// sums that run once, where the update begins.
-bool Overlap::findWait(Candidate &candidate) {
-  Operation *op = candidate.op;
+bool Overlap::findWait(BegunOp &begun) {
+  Operation *op = begun.op;
   bool isBelow = update && update->isBeforeInBlock(op);
-  candidate.before =
-      update && (!isBelow || candidate.isOnce) ? update : block.getTerminator();
-  if (!candidate.isOnce)
+  begun.before =
+      update && (!isBelow || begun.isOnce) ? update : block.getTerminator();
+  if (!begun.isOnce)
     for (Operation *user : op->getUsers()) {
       if (isa<rt::JoinOp>(user))
         return false; // Its parts are made where they belong.
-      if (user->isBeforeInBlock(candidate.before))
-        candidate.before = user;
+      if (user->isBeforeInBlock(begun.before))
+        begun.before = user;
     }
-  SmallVector<rt::Sharing> own;
-  if (FailureOr<SmallVector<rt::Sharing>> sharing =
-          candidate.op.getSharing(symbols);
-      succeeded(sharing))
-    own = *sharing;
-  for (auto [number, read] : llvm::enumerate(candidate.op.getReads())) {
-    if (llvm::any_of(own, [number = number](rt::Sharing pair) {
-          return pair.isForced && pair.read == number;
-        }))
-      continue;
-    candidate.kept.push_back(read);
-    candidate.before = findOverwrite(read, candidate.before);
-  }
-  return candidate.before != op;
+  SmallVector<Value> reads = begun.op.getReads();
+  llvm::BitVector isOverwritten(reads.size());
+  for (rt::Sharing pair : begun.overwrites)
+    isOverwritten.set(pair.read);
+  for (auto [number, read] : llvm::enumerate(reads))
+    if (!isOverwritten[number]) {
+      begun.kept.push_back(read);
+      begun.before = findOverwrite(read, begun.before);
+    }
+  return begun.before != op;
 }
 
 /// Whether anything is computed meanwhile.
-bool Overlap::hidesWork(const Candidate &candidate) {
-  Operation *next =
-      candidate.after ? candidate.after->getNextNode() : &block.front();
-  for (; next && next != candidate.before; next = next->getNextNode())
+bool Overlap::hidesWork(const BegunOp &begun) {
+  Operation *next = begun.after ? begun.after->getNextNode() : &block.front();
+  for (; next && next != begun.before; next = next->getNextNode())
     if (isWork(next))
       return true;
   return false;
 }
 
-bool Overlap::findPlaces(Candidate &candidate) {
-  return findBegin(candidate) && findWait(candidate) && hidesWork(candidate);
+bool Overlap::findPlaces(BegunOp &begun) {
+  return findBegin(begun) && findWait(begun) && hidesWork(begun);
 }
 
 //===----------------------------------------------------------------------===//
-// What it holds
+// Each of them
 //===----------------------------------------------------------------------===//
 
-LogicalResult Overlap::takeLive() {
-  Planner planner(symbols, step, alignment, /*step=*/nullptr);
-  if (failed(planner.assign()))
-    return failure();
-  live = planner.getLive(rt::Space::Device);
-  most = *llvm::max_element(live);
-  for (auto [position, op] : llvm::enumerate(block))
-    positions[&op] = position;
-  return success();
-}
-
-/// Whether the most bytes that are alive at one time stay what they are, with
-/// what this holds longer than before: from where it begins what it makes, up
-/// to the wait what it reads, and its workspace all the time. If so, these
-/// bytes are alive from now on.
-bool Overlap::fits(Candidate candidate) {
-  int64_t begin = candidate.after ? at(candidate.after) : 0;
-  int64_t own = at(candidate.op), wait = at(candidate.before);
-  SmallVector<Held> held;
-  if (int64_t bytes = candidate.op.getWorkspaceBytes())
-    held.push_back({begin, wait, bytes});
-  for (Value read : candidate.kept) {
-    int64_t last = own;
-    for (Operation *user : read.getUsers())
-      last = std::max(last, at(user));
-    if (!isa<BlockArgument>(read) && last < wait)
-      held.push_back({last, wait, getTypeBytes(read.getType())});
-  }
-  if (!isSumInPlace(candidate.op) && begin < own)
-    for (Type type : candidate.op->getResultTypes())
-      held.push_back({begin, own - 1, getTypeBytes(type)});
-  SmallVector<int64_t> changed = live;
-  for (Held one : held)
-    for (int64_t position = one.first; position <= one.last; ++position)
-      changed[position] += llvm::alignTo(one.bytes, alignment);
-  for (Held one : held)
-    for (int64_t position = one.first; position <= one.last; ++position)
-      if (changed[position] > most)
-        return false;
-  live = std::move(changed);
-  return true;
-}
-
-void Overlap::apply(const Candidate &candidate) {
-  Operation *op = candidate.op;
-  OpBuilder builder(candidate.before);
-  IntegerAttr number = builder.getI64IntegerAttr(numBegun++);
-  if (candidate.after)
-    op->moveAfter(candidate.after);
+void Overlap::apply(const BegunOp &begun) {
+  Operation *op = begun.op;
+  OpBuilder builder(begun.before);
+  IntegerAttr number = builder.getI64IntegerAttr(nextNumber++);
+  if (begun.after)
+    op->moveAfter(begun.after);
   else
     op->moveBefore(&block, block.begin());
   op->setAttr(rt::kBegunAttr, number);
   auto wait = rt::WaitOp::create(builder, op->getLoc(), op->getResultTypes(),
-                                 number, op->getResults(), candidate.kept,
+                                 number, op->getResults(), begun.kept,
                                  /*outputs=*/ValueRange(),
                                  /*workspace=*/Value());
   for (auto [made, result] : llvm::zip(op->getResults(), wait.getResults()))
@@ -264,36 +210,71 @@ void Overlap::apply(const Candidate &candidate) {
        {StringRef(rt::kNameAttr), StringRef(remat::kReplayAttr)})
     if (Attribute attribute = op->getAttr(name))
       wait->setAttr(name, attribute);
-  if (candidate.isOnce)
+  if (begun.isOnce)
     for (Operation *one : {op, wait.getOperation()})
       one->setAttr(rt::kOnceAttr, builder.getUnitAttr());
-  positions[op] = candidate.after ? at(candidate.after) : 0;
-  positions[wait] = at(candidate.before);
+  live.place(begun, wait);
 }
 
-LogicalResult Overlap::run() {
+/// Begins `op` if anything is computed beside it, and no byte more is needed.
+bool Overlap::begin(Operation *op, bool isPart) {
+  BegunOp begun;
+  begun.op = cast<rt::ScheduledOp>(op);
+  begun.isPart = isPart;
+  begun.overwrites = getOverwrites(begun.op);
+  if (!findPlaces(begun))
+    return false;
+  if (!live.hold(begun)) {
+    ++numRefused;
+    return false;
+  }
+  apply(begun);
+  ++numBegun;
+  return true;
+}
+
+/// Of a sum of gradients what can be begun early; what is left is one sum.
+void Overlap::beginParts(rt::CollectiveOp sums) {
+  SmallVector<SumPart> rest;
+  SmallVector<SumPart> parts = splitSum(sums, update);
+  for (const SumPart &part : parts)
+    live.add(part.op, sums);
+  sums.erase();
+  for (SumPart &part : parts)
+    if (!begin(part.op, /*isPart=*/true))
+      rest.push_back(std::move(part));
+  if (rest.empty())
+    return;
+  Operation *place = rest.back().op; // Gone then, and its slot is known.
+  live.add(joinSums(rest), place);
+}
+
+/// What is begun already keeps its place and its number.
+SmallVector<Operation *> Overlap::findExchanges() {
   SmallVector<Operation *> exchanges;
   for (Operation &op : block) {
     if (isa<rt::UpdateOp>(op))
       update = &op;
-    if (isExchange(op) && !rt::getBegun(&op))
+    if (std::optional<int64_t> number = rt::getBegun(&op))
+      nextNumber = std::max(nextNumber, *number + 1);
+    else if (isExchange(op))
       exchanges.push_back(&op);
   }
+  return exchanges;
+}
+
+LogicalResult Overlap::run(int64_t alignment) {
+  SmallVector<Operation *> exchanges = findExchanges();
   if (exchanges.empty())
     return success();
-  if (update)
-    exchanges = splitSums(exchanges, update);
-  if (failed(takeLive()))
+  if (failed(live.read(symbols, step, alignment)))
     return failure();
   for (Operation *op : exchanges) {
-    Candidate candidate;
-    candidate.op = cast<rt::ScheduledOp>(op);
-    if (!findPlaces(candidate))
-      continue;
-    if (fits(candidate))
-      apply(candidate);
+    auto sums = dyn_cast<rt::CollectiveOp>(op);
+    if (sums && update && isSumToSplit(sums, update))
+      beginParts(sums);
     else
-      ++numRefused;
+      begin(op, /*isPart=*/false);
   }
   return success();
 }
@@ -306,9 +287,8 @@ void OverlapCollectives::runOnOperation() {
     return;
   auto recorded = module->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
   SymbolTable symbols(module);
-  Overlap overlap(symbols, step,
-                  recorded ? recorded.getInt() : rt::kDefaultAlignment);
-  if (failed(overlap.run()))
+  Overlap overlap(symbols, step);
+  if (failed(overlap.run(recorded ? recorded.getInt() : rt::kDefaultAlignment)))
     return signalPassFailure();
   remark::passed(step.getLoc(), remark::RemarkOpts::name("Overlapped")
                                     .category("Memory")

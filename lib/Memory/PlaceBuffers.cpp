@@ -240,19 +240,27 @@ LogicalResult Planner::place() {
   return success();
 }
 
+static bool isWithin(const Buffer &buffer) {
+  return buffer.isWritten || buffer.category == Category::Activations;
+}
+
 SmallVector<int64_t> Planner::getLive(Space space) const {
-  SmallVector<int64_t> live(end + 2);
+  SmallVector<int64_t> live(2 * end + 4);
   for (const Buffer &buffer : buffers) {
-    bool isWithin =
-        buffer.isWritten || buffer.category == Category::Activations;
-    if (buffer.space != space || !isWithin)
+    if (buffer.space != space || !isWithin(buffer))
       continue;
     int64_t bytes = llvm::alignTo(buffer.bytes, alignment);
-    live[buffer.firstUse] += bytes;
-    live[buffer.isWritten ? end + 1 : buffer.lastUse + 1] -= bytes;
+    live[2 * buffer.firstUse + 1] += bytes;
+    live[2 * (buffer.isWritten ? end : buffer.lastUse) + 2] -= bytes;
   }
-  for (int64_t position = 0; position <= end; ++position)
-    live[position + 1] += live[position];
+  for (size_t slot = 1; slot < live.size(); ++slot)
+    live[slot] += live[slot - 1];
   live.pop_back();
   return live;
+}
+
+int64_t Planner::getBytesWithin(Value value) const {
+  const Buffer &buffer = buffers[bufferOf.lookup(value)];
+  bool isCounted = buffer.space == Space::Device && isWithin(buffer);
+  return isCounted ? llvm::alignTo(buffer.bytes, alignment) : 0;
 }

@@ -81,9 +81,12 @@ public:
   llvm::LogicalResult plan();
   /// Decides who shares bytes, and no place.
   llvm::LogicalResult assign();
-  /// At each position of the block, the bytes of `space` that live within the
-  /// step; after `assign`.
+  /// After `assign`, the bytes of `space` that live within the step: before the
+  /// first op of the block, at it, between it and the next, and so on.
   llvm::SmallVector<int64_t> getLive(Space space) const;
+  /// After `assign`, those of the device's buffer that `value` is in; 0 where
+  /// that outlives the step.
+  int64_t getBytesWithin(mlir::Value value) const;
   /// Writes the decisions into the function.
   void rewrite();
 

@@ -15,6 +15,7 @@
 
 using namespace mlir;
 using namespace reprise;
+using namespace reprise::memory;
 
 /// Parts of equal bytes: what is left to wait for behind the backward pass is
 /// the last of them, and each is a message more.
@@ -61,38 +62,53 @@ static SmallVector<SmallVector<unsigned>> getParts(rt::CollectiveOp sums,
   return parts;
 }
 
-static Operation *createPart(rt::CollectiveOp sums, ArrayRef<unsigned> part) {
-  OpBuilder builder(sums);
-  SmallVector<Value> inputs;
-  for (unsigned number : part)
-    inputs.push_back(sums.getInputs()[number]);
+/// A sum like `like`, where that stands.
+static rt::CollectiveOp createSum(rt::CollectiveOp like, ValueRange inputs) {
+  OpBuilder builder(like);
   auto created = rt::CollectiveOp::create(
-      builder, sums.getLoc(), ValueRange(inputs).getTypes(), sums.getKindAttr(),
-      inputs, /*outputs=*/ValueRange(), /*workspace=*/Value(),
-      sums.getAxisAttr(), sums.getRanksAttr(), sums.getDimAttr(),
-      sums.getMembersAttr());
-  created->setDiscardableAttrs(sums->getDiscardableAttrDictionary());
+      builder, like.getLoc(), inputs.getTypes(), like.getKindAttr(), inputs,
+      /*outputs=*/ValueRange(), /*workspace=*/Value(), like.getAxisAttr(),
+      like.getRanksAttr(), like.getDimAttr(), like.getMembersAttr());
+  created->setDiscardableAttrs(like->getDiscardableAttrDictionary());
   created->removeDiscardableAttr(rt::kKnownOffsetsAttr);
-  for (auto [number, result] : llvm::zip(part, created.getResults()))
-    sums.getResults()[number].replaceAllUsesWith(result);
   return created;
 }
 
-SmallVector<Operation *> memory::splitSums(ArrayRef<Operation *> exchanges,
-                                           Operation *update) {
-  SmallVector<Operation *> all;
-  for (Operation *op : exchanges) {
-    auto sums = dyn_cast<rt::CollectiveOp>(op);
-    if (!sums || !sums.isInPlace() || !update->isBeforeInBlock(op) ||
-        !llvm::any_of(sums.getInputs(),
-                      [&](Value input) { return isReady(input, update); })) {
-      all.push_back(op);
+bool memory::isSumToSplit(rt::CollectiveOp op, Operation *update) {
+  return op.isInPlace() && update->isBeforeInBlock(op) &&
+         llvm::any_of(op.getInputs(),
+                      [&](Value input) { return isReady(input, update); });
+}
+
+SmallVector<SumPart> memory::splitSum(rt::CollectiveOp sums,
+                                      Operation *update) {
+  SmallVector<SumPart> parts;
+  for (SmallVector<unsigned> &numbers : getParts(sums, update)) {
+    if (numbers.empty())
       continue;
-    }
-    for (ArrayRef<unsigned> part : getParts(sums, update))
-      if (!part.empty())
-        all.push_back(createPart(sums, part));
-    sums.erase();
+    auto inputs = llvm::map_to_vector(
+        numbers, [&](unsigned number) { return sums.getInputs()[number]; });
+    rt::CollectiveOp part = createSum(sums, inputs);
+    for (auto [number, result] : llvm::zip(numbers, part.getResults()))
+      sums.getResults()[number].replaceAllUsesWith(result);
+    parts.push_back({part, std::move(numbers)});
   }
-  return all;
+  return parts;
+}
+
+rt::CollectiveOp memory::joinSums(ArrayRef<SumPart> parts) {
+  SmallVector<std::pair<unsigned, OpResult>> results; // by their numbers
+  for (const SumPart &part : parts)
+    for (auto [number, result] : llvm::zip(part.numbers, part.op->getResults()))
+      results.push_back({number, result});
+  llvm::sort(results, llvm::less_first());
+  auto inputs = llvm::map_to_vector(results, [](auto &one) {
+    return one.second.getOwner()->getOperand(one.second.getResultNumber());
+  });
+  rt::CollectiveOp joined = createSum(parts.back().op, inputs);
+  for (auto [from, to] : llvm::zip(results, joined.getResults()))
+    from.second.replaceAllUsesWith(to);
+  for (const SumPart &part : parts)
+    part.op->erase();
+  return joined;
 }

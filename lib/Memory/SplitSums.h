@@ -9,17 +9,28 @@
 #ifndef REPRISE_LIB_MEMORY_SPLITSUMS_H
 #define REPRISE_LIB_MEMORY_SPLITSUMS_H
 
-#include "mlir/IR/Operation.h"
+#include "reprise/Dialect/RT/RTOps.h"
 
 namespace reprise::memory {
 
-/// Takes sums over ranks apart that stand below `update`, and are of what is
-/// made above it: into sums of what is there early and of what is there late,
-/// of like bytes each. Each element is the same sum as before. Returns
-/// `exchanges`, ops of one block, with these in place of what they are parts
-/// of, in their order.
-llvm::SmallVector<mlir::Operation *>
-splitSums(llvm::ArrayRef<mlir::Operation *> exchanges, mlir::Operation *update);
+/// A sum over ranks of some of the inputs of another one, by their numbers.
+struct SumPart {
+  rt::CollectiveOp op;
+  llvm::SmallVector<unsigned> numbers;
+};
+
+/// Whether a sum over ranks stands below `update`, and is of something that is
+/// made above it.
+bool isSumToSplit(rt::CollectiveOp op, mlir::Operation *update);
+
+/// Puts sums of parts of its inputs in place of `sums`, which stays without a
+/// use: of what is made above `update` in its order, of like bytes each, and of
+/// the rest. Each element is the same sum as before.
+llvm::SmallVector<SumPart> splitSum(rt::CollectiveOp sums,
+                                    mlir::Operation *update);
+
+/// Puts one sum in place of parts of one, one behind another.
+rt::CollectiveOp joinSums(llvm::ArrayRef<SumPart> parts);
 
 } // namespace reprise::memory
 

@@ -278,6 +278,8 @@ void reprise::setTarget(ModuleOp module, const TargetOptions &target) {
     module->removeAttr(rt::kNoOverlapAttr);
   else
     module->setAttr(rt::kNoOverlapAttr, builder.getUnitAttr());
+  for (auto part : module.getOps<ModuleOp>()) // Of a pipeline.
+    setTarget(part, target);
   if (!target.isCuda)
     return;
   module->setAttr(rt::kAlignmentAttr,
@@ -288,8 +290,6 @@ void reprise::setTarget(ModuleOp module, const TargetOptions &target) {
     module->setAttr(rt::kBiasKernelsAttr, builder.getUnitAttr());
   module->setAttr(rt::kMostLaunchesAttr,
                   builder.getI64IntegerAttr(kMostLaunchesOfGraph));
-  for (auto part : module.getOps<ModuleOp>()) // Of a pipeline.
-    setTarget(part, target);
 }
 
 /// Refuses what comes as text, unless it is what the phase leaves. (NN and

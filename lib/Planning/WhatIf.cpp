@@ -13,7 +13,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Schedules.h"
-#include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Kernels/Passes.h"
@@ -72,6 +72,9 @@ WhatIf::plan(function_ref<void(func::FuncOp)> decide, bool isFree,
   OwningOpRef<ModuleOp> program = module->clone();
   auto step = program->lookupSymbol<func::FuncOp>(nn::kStepFunction);
   decide(step);
+  // The graph has ops in which ranks meet whole, and where they stand.
+  if (rowsApart)
+    program.get()->setAttr(rt::kNoOverlapAttr, UnitAttr::get(context.get()));
   PassManager toSchedule(context.get()), toPlan(context.get());
   // What is kept of it runs these passes again, and is verified then.
   toSchedule.enableVerifier(false);

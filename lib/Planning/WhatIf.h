@@ -94,7 +94,7 @@ public:
 
   /// The program under the decisions that `decide` writes on its step, planned.
   /// Its kernels are left behind. With `rowsApart` its launches are those of
-  /// the graph. Packing takes known `offsets` if they are no worse.
+  /// the graph, in its order. Packing takes known `offsets` if no worse.
   mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
   plan(llvm::function_ref<void(mlir::func::FuncOp)> decide, bool isFree,
        bool rowsApart, const KnownOffsets *offsets = nullptr);

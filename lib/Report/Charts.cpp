@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Charts.h"
+#include "LinkClock.h"
 #include "reprise/Report/Decisions.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
@@ -41,8 +42,9 @@ struct TimeAxis {
 
 TimeAxis::TimeAxis(const Plan &plan) {
   begins.push_back(0);
-  for (const Position &position : plan.memory->profile.getPositions())
-    begins.push_back(begins.back() + plan.costs.getSeconds(position.load));
+  for (const PositionTime &time :
+       timeMicroBatch(plan.memory->profile, plan.costs, /*isLast=*/true))
+    begins.push_back(begins.back() + time.seconds);
 }
 
 //===----------------------------------------------------------------------===//

@@ -107,6 +107,7 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
   DenseMap<Operation *, unsigned> outputNumbers;
   std::vector<rt::ScheduledOp> schedule;
   SymbolTable symbols(step->getParentOp());
+  isBeside = step->getParentOp()->hasAttr(rt::kGemmWorkspaceAttr);
   bool isUpdate = false;
   for (Operation &op : step.getBody().front()) {
     isUpdate |= isa<rt::UpdateOp>(op);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Report/Plan.h"
+#include "LinkClock.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Workload.h"
@@ -181,17 +182,20 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
 // The schedule
 //===----------------------------------------------------------------------===//
 
-/// Adds up the positions of the schedule: all but the update run once for each
-/// micro-batch.
+/// Adds up the positions of the schedule: all but the update, and what is of
+/// the last micro-batch alone, run once for each micro-batch.
 static void addUp(Plan &plan, const MemoryProfile &profile) {
-  for (const Position &position : profile.getPositions()) {
-    uint64_t times = position.phase == Phase::Update ? 1 : plan.numMicroBatches;
+  std::vector<PositionTime> last = timeMicroBatch(profile, plan.costs, true);
+  std::vector<PositionTime> other = timeMicroBatch(profile, plan.costs, false);
+  for (auto [index, position] : llvm::enumerate(profile.getPositions())) {
+    uint64_t times = position.runsOnce() ? 1 : plan.numMicroBatches;
     bool isReplay = position.phase == Phase::Replay;
     uint64_t &flops = isReplay ? plan.replayFlops : plan.stepFlops;
     flops = llvm::SaturatingMultiplyAdd(times, uint64_t(position.load.flops),
                                         flops);
+    double more = last[index].seconds - other[index].seconds;
     (isReplay ? plan.replaySeconds : plan.stepSeconds) +=
-        times * plan.costs.getSeconds(position.load);
+        double(plan.numMicroBatches) * other[index].seconds + more;
   }
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Report/StepTime.h"
+#include "LinkClock.h"
 #include "TextTable.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
@@ -257,62 +258,24 @@ static int64_t getPlace(StringRef name) {
   return getPlace(rt::getLayer(name), name.split('.').first);
 }
 
-namespace {
-/// When launches run, one after another, and what ranks have begun beside them.
-class LinkClock {
-public:
-  LinkClock(const CostTable &costs, bool runsBeside)
-      : costs(costs), runsBeside(runsBeside) {}
-
-  /// The time that `position` adds to that of launches, and what it is spent
-  /// on: where something is waited for, the rest of that.
-  std::pair<double, Workload> pass(const Position &position);
-
-private:
-  const CostTable &costs;
-  /// On GPUs. Processors do what is begun when they wait for it.
-  const bool runsBeside;
-  double launches = 0, link = 0;
-  std::map<int64_t, std::pair<double, Workload>> ends;
-};
-} // namespace
-
-std::pair<double, Workload> LinkClock::pass(const Position &position) {
-  double seconds = costs.getSeconds(position.load);
-  if (position.begins >= 0) {
-    link = std::max(link, launches) + seconds;
-    ends[position.begins] = {runsBeside ? link : seconds, position.load};
-    return {0, position.load};
-  }
-  Workload load = position.load;
-  if (position.waits >= 0) {
-    auto [end, begun] = ends[position.waits];
-    seconds = runsBeside ? std::max(end - launches, 0.0) : end;
-    load = begun;
-  }
-  launches += seconds;
-  return {seconds, load};
-}
-
-static bool runsBeside(func::FuncOp step) {
-  auto module = step->getParentOfType<ModuleOp>();
-  return module && module->hasAttr(rt::kGemmWorkspaceAttr);
-}
-
 LayerSeconds report::timeAsPlanned(func::FuncOp step, const CostTable &costs,
                                    const LayerSeconds &like) {
   LayerSeconds layers;
   double update = 0, all = 0;
   MemoryProfile profile(step, /*begin=*/0);
-  LinkClock clock(costs, runsBeside(step));
-  for (const Position &position : profile.getPositions()) {
-    auto [seconds, load] = clock.pass(position);
-    if (position.phase == Phase::Update || position.isOnce) {
+  std::vector<PositionTime> last = timeMicroBatch(profile, costs, true);
+  std::vector<PositionTime> other = timeMicroBatch(profile, costs, false);
+  for (auto [index, position] : llvm::enumerate(profile.getPositions())) {
+    if (position.runsOnce()) {
+      const auto &[seconds, load] = last[index];
       double latency = std::min(getMessageSeconds(costs, load), seconds);
       layers[kEveryStage].update += latency;
       update += seconds - latency;
       continue;
     }
+    const auto &[seconds, load] = other[index];
+    // What the last one waits longer for is of a step.
+    layers[kEveryStage].update += last[index].seconds - seconds;
     TaskSeconds &task = layers[getPlace(position.name)];
     bool isWeight = rt::isOfWeightGradient(position.name);
     (position.phase == Phase::Forward  ? task.forward

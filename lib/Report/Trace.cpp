@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LinkClock.h"
 #include "reprise/Report/Plan.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/JSON.h"
@@ -131,18 +132,17 @@ static StringRef getCategory(Phase phase) {
 
 void TraceWriter::write() {
   begins.push_back(0);
-  for (const Position &position : profile.getPositions()) {
-    double seconds = plan.costs.getSeconds(position.load);
-    begins.push_back(begins.back() + std::max<int64_t>(seconds * 1e9, 1));
-  }
+  for (const PositionTime &time :
+       timeMicroBatch(profile, plan.costs, /*isLast=*/true))
+    begins.push_back(begins.back() + std::max<int64_t>(time.seconds * 1e9, 1));
 
+  // The update comes behind it.
+  std::string count = std::to_string(plan.numMicroBatches);
   json.objectBegin();
   json.attribute("displayTimeUnit", "ms");
   json.attributeArray("traceEvents", [&] {
     writeName("process_name",
-              "planned step, micro-batch 1 of " +
-                  std::to_string(plan.numMicroBatches),
-              0);
+              "planned step, micro-batch " + count + " of " + count, 0);
     writeName("thread_name", "stream 0", 1);
     writeSlices(getPart, "part");
     writeSlices(

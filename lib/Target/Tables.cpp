@@ -411,13 +411,13 @@ static LogicalResult checkAxis(Operation *op, nn::MeshAttr mesh,
          << axis << " in the module's '" << nn::kMeshAttr << "'";
 }
 
-/// What is only begun has a wait.
-static void setBegun(Operation *op, RepriseCollective &row,
-                     Tables::Launch &launch) {
+/// What is only begun has a wait. A number is the row's own, as there are
+/// events for it; ops may take one again behind its wait.
+void Tables::setBegun(Operation *op, RepriseCollective &row, Launch &launch) {
+  row.isOnce = op->hasAttr(rt::kOnceAttr);
   if (std::optional<int64_t> number = rt::getBegun(op)) {
     launch.kind = REPRISE_LAUNCH_BEGIN;
-    row.number = *number;
-    row.isOnce = op->hasAttr(rt::kOnceAttr);
+    row.number = numBegun++;
   }
 }
 
@@ -520,22 +520,32 @@ LogicalResult Tables::readTransfer(Op op, Value value, Launch &launch) {
 }
 
 /// It is the launch that it waits for once more.
-FailureOr<Tables::Launch> Tables::readWait(rt::WaitOp op) const {
-  for (const Schedule &schedule : schedules)
-    for (const Launch &launch : schedule.launches)
-      if (launch.kind == REPRISE_LAUNCH_BEGIN &&
-          collectives[launch.callee].number == int32_t(op.getNumber())) {
-        Launch wait = launch;
-        wait.kind = REPRISE_LAUNCH_WAIT;
-        wait.flops = 0;
-        return wait;
-      }
-  return op.emitOpError("needs something that is begun with number ")
-         << op.getNumber() << " above it, but there is nothing";
+FailureOr<Tables::Launch> Tables::readWait(rt::WaitOp op) {
+  auto found = underWay.find(op.getNumber());
+  if (found == underWay.end())
+    return op.emitOpError("needs something that is begun with number ")
+           << op.getNumber() << " above it, but there is nothing";
+  Launch wait = found->second;
+  wait.kind = REPRISE_LAUNCH_WAIT;
+  wait.flops = 0;
+  underWay.erase(found);
+  return wait;
 }
 
 /// The buffers of a launch are its reads, its writes and its workspace; but
 /// those of a sum over ranks, which writes all that it reads, are there once.
+static SmallVector<rt::BufferOp> getLaunchBuffers(rt::ScheduledOp op) {
+  SmallVector<Value> values;
+  auto collective = dyn_cast<rt::CollectiveOp>(op.getOperation());
+  if (!collective || !collective.isInPlace())
+    values = op.getReads();
+  llvm::append_range(values, op.getWrites());
+  if (Value workspace = op.getWorkspaceBuffer())
+    values.push_back(workspace);
+  return llvm::map_to_vector(
+      values, [](Value value) { return value.getDefiningOp<rt::BufferOp>(); });
+}
+
 FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
                                              Operation *op) {
   auto scheduled = dyn_cast<rt::ScheduledOp>(op);
@@ -573,17 +583,11 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
           });
   if (failed(read))
     return failure();
-  SmallVector<Value> values;
-  auto collective = dyn_cast<rt::CollectiveOp>(op);
-  if (!collective || !collective.isInPlace())
-    values = scheduled.getReads();
-  llvm::append_range(values, scheduled.getWrites());
-  if (Value workspace = scheduled.getWorkspaceBuffer())
-    values.push_back(workspace);
-  for (Value value : values)
-    launch.buffers.push_back(value.getDefiningOp<rt::BufferOp>());
+  launch.buffers = getLaunchBuffers(scheduled);
   if (auto name = op->getAttrOfType<StringAttr>(rt::kNameAttr))
     launch.name = name.getValue();
+  if (std::optional<int64_t> number = rt::getBegun(op))
+    underWay[*number] = launch;
   return launch;
 }
 
@@ -615,7 +619,7 @@ LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
     if (failed(launch))
       return failure();
     (op.hasAttr(remat::kReplayAttr) ? replayFlops : modelFlops) +=
-        times * double(launch->flops);
+        (op.hasAttr(rt::kOnceAttr) ? 1 : times) * double(launch->flops);
     schedule->launches.push_back(std::move(*launch));
   }
   return success();

@@ -17,6 +17,7 @@
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/ADT/MapVector.h"
+#include <map>
 
 namespace llvm {
 class LLVMContext;
@@ -103,15 +104,21 @@ private:
   llvm::FailureOr<Launch> readLaunch(const mlir::SymbolTable &symbols,
                                      mlir::Operation *op);
   llvm::LogicalResult readCollective(rt::CollectiveOp op, Launch &launch);
-  llvm::FailureOr<Launch> readWait(rt::WaitOp op) const;
+  llvm::FailureOr<Launch> readWait(rt::WaitOp op);
   template <typename Op>
   llvm::LogicalResult readTransfer(Op op, mlir::Value value, Launch &launch);
   template <typename Op>
   llvm::LogicalResult readRows(Op op, int32_t operation, Launch &launch);
   int32_t addCollective(const RepriseCollective &row);
+  void setBegun(mlir::Operation *op, RepriseCollective &row, Launch &launch);
   llvm::LogicalResult checkSample(int64_t vocabSize) const;
   bool isFirstStage() const;
   bool isLastStage() const;
+
+  int32_t numBegun = 0;
+  /// By the numbers of their ops, the launches that are begun and not waited
+  /// for yet.
+  std::map<int64_t, Launch> underWay;
 };
 
 /// The index of an axis that the mesh has; -1 for another.

@@ -144,7 +144,7 @@ module attributes {rt.plan = #rt.plan<[<device, bytes = 256, least = 256, begin 
 func.func @step() {
   %a = rt.buffer at <device, 0> : memref<16xf32>
   %b = rt.buffer at <device, 64> : memref<32xf32>
-  // expected-error@below {{needs 'rt.begun' to be a number of at least 0, on an op in which ranks meet, but got -1 : i64}}
+  // expected-error@below {{needs 'rt.begun' to be a number from 0 to 2147483647, of type i64, on an op in which ranks meet, but got -1 : i64}}
   rt.collective all_gather(%a) to(%b) over "tp" ranks 2 {rt.begun = -1 : i64} : (memref<16xf32>, memref<32xf32>) -> ()
   return
 }
@@ -164,4 +164,56 @@ func.func @step() {
   // expected-error@below {{needs outputs of the types 'memref<16xf32>', but got 'memref<32xf32>'}}
   rt.wait 0 for(%a) to(%b) : (memref<16xf32>, memref<32xf32>) -> ()
   return
+}
+
+// -----
+
+func.func @step() {
+  %a = rt.buffer at <device, 0> : memref<16xf32>
+  %b = rt.buffer at <device, 64> : memref<32xf32>
+  // expected-error@below {{needs 'rt.begun' to be a number from 0 to 2147483647, of type i64, on an op in which ranks meet, but got 0 : ui64}}
+  rt.collective all_gather(%a) to(%b) over "tp" ranks 2 {rt.begun = 0 : ui64} : (memref<16xf32>, memref<32xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @step() {
+  %a = rt.buffer at <device, 0> : memref<16xf32>
+  %b = rt.buffer at <device, 64> : memref<32xf32>
+  // expected-error@below {{needs 'rt.begun' to be a number from 0 to 2147483647, of type i64, on an op in which ranks meet, but got 36893488147419103232 : i128}}
+  rt.collective all_gather(%a) to(%b) over "tp" ranks 2 {rt.begun = 36893488147419103232 : i128} : (memref<16xf32>, memref<32xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @step() {
+  %a = rt.buffer at <device, 0> : memref<16xf32>
+  %b = rt.buffer at <device, 64> : memref<32xf32>
+  // expected-error@below {{needs 'rt.begun' to be a number from 0 to 2147483647, of type i64, on an op in which ranks meet, but got 2147483648 : i64}}
+  rt.collective all_gather(%a) to(%b) over "tp" ranks 2 {rt.begun = 2147483648 : i64} : (memref<16xf32>, memref<32xf32>) -> ()
+  return
+}
+
+// -----
+
+// What runs once does so above rt.update, begun or not.
+
+module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin = 0, peak = 128, bound = 128, [<activations, 128>]>]>} {
+  func.func private @make() -> tensor<16xf32> attributes {rt.kernel}
+  func.func @step() {
+    %a = rt.buffer at <device, 0> : memref<16xf32>
+    rt.launch @make() to(%a) : (memref<16xf32>) -> ()
+    %b = rt.buffer at <device, 0> : memref<16xf32>
+    %w = rt.buffer at <device, 64> : memref<16xf32>
+    rt.collective all_reduce(%a) to(%b) workspace(%w) over "dp" ranks 2 {rt.once}
+      : (memref<16xf32>, memref<16xf32>, memref<16xf32>) -> ()
+    rt.update
+    %c = rt.buffer at <device, 0> : memref<16xf32>
+    // expected-error@below {{needs to be above rt.update of @step to have 'rt.once', but is in @step below it}}
+    rt.collective all_reduce(%b) to(%c) workspace(%w) over "dp" ranks 2 {rt.once}
+      : (memref<16xf32>, memref<16xf32>, memref<16xf32>) -> ()
+    return
+  }
 }

@@ -34,6 +34,8 @@ struct Position {
   /// The number of what it only begins, or waits for; -1: neither.
   int64_t begins = -1, waits = -1;
   bool isOnce = false; ///< In the last micro-batch of a step alone.
+
+  bool runsOnce() const { return isOnce || phase == Phase::Update; }
 };
 
 /// What a value that lives within a step is there for.
@@ -88,6 +90,10 @@ public:
   llvm::StringRef getPeakName() const { return positions[peakPosition].name; }
   const std::vector<int64_t> &getLive() const { return live; }
 
+  /// Whether what ranks have begun runs beside launches, as it does on GPUs;
+  /// processors do it when they wait for it.
+  bool runsBeside() const { return isBeside; }
+
   /// The most bytes of a role that are alive at one time.
   int64_t getMost(Role role) const;
 
@@ -114,6 +120,7 @@ private:
   std::vector<Block> blocks;
   llvm::StringMap<std::vector<Accesses>> outputs;
   int64_t peak = 0, peakPosition = 0;
+  bool isBeside = false;
 };
 } // namespace reprise::report
 

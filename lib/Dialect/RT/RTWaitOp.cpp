@@ -31,10 +31,12 @@ LogicalResult rt::verifyOverlapForm(Operation *op, StringRef name,
   bool meets = isMeeting(op);
   if (name == kBegunAttr) {
     auto number = dyn_cast<IntegerAttr>(value);
-    if (meets && number && number.getInt() >= 0)
+    if (meets && number && number.getType().isSignlessInteger(64) &&
+        llvm::isUInt<31>(number.getInt()))
       return success();
-    return op->emitOpError("needs 'rt.begun' to be a number of at least 0, on "
-                           "an op in which ranks meet, but got ")
+    return op->emitOpError("needs 'rt.begun' to be a number from 0 to "
+                           "2147483647, of type i64, on an op in which ranks "
+                           "meet, but got ")
            << value;
   }
   bool isPlace =

@@ -18,7 +18,8 @@ namespace reprise::rt {
 /// On an op in which ranks meet: it only begins where it stands, and ends at
 /// the rt.wait of this number.
 inline constexpr llvm::StringLiteral kBegunAttr = "rt.begun";
-/// On such an op and its wait: they run in the last micro-batch of a step.
+/// On an op in which ranks meet, above rt.update, and on its wait if it is only
+/// begun: they run in the last micro-batch of a step.
 inline constexpr llvm::StringLiteral kOnceAttr = "rt.once";
 /// On the module: ranks begin nothing before they wait for it.
 inline constexpr llvm::StringLiteral kNoOverlapAttr = "rt.no_overlap";
