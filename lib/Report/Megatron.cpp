@@ -321,15 +321,19 @@ static int64_t padVocabulary(int64_t rows, int64_t tensor) {
   return (rows + multiple - 1) / multiple * multiple;
 }
 
-int64_t reprise::report::megatron::countParameters(Sharing sharing,
-                                                   int64_t elements,
-                                                   int64_t rows,
-                                                   int64_t tensor) {
+int64_t
+reprise::report::megatron::countParameters(Sharing sharing, int64_t elements,
+                                           int64_t rows,
+                                           const Parallelism &parallelism) {
+  int64_t tensor = parallelism.tensor;
   switch (sharing) {
   case Sharing::Whole:
     return elements;
   case Sharing::Divided:
     return elements / tensor;
+  case Sharing::Experts:
+    return elements / parallelism.experts /
+           (parallelism.hasWholeExperts ? 1 : tensor);
   case Sharing::Vocabulary:
     return elements / rows * (padVocabulary(rows, tensor) / tensor);
   }

@@ -175,6 +175,10 @@ void PlanWriter::write() {
       json.attribute("scheme", "megatron");
       json.attribute("tensor_model_parallel_size", ranks.tensor);
       json.attribute("sequence_parallel", ranks.sequence);
+      if (ranks.hasWholeExperts) {
+        json.attribute("expert_model_parallel_size", ranks.experts);
+        json.attribute("expert_tensor_parallel_size", 1);
+      }
       writeRanks(json, plan);
     });
   if (plan.budget)

@@ -91,6 +91,8 @@ static megatron::Sharing getSharing(Operation *op, unsigned number) {
     return Sharing::Vocabulary;
   if (way != PartWay::Linear)
     return Sharing::Whole;
+  if (!cast<Partitionable>(op).getExpertOperands().empty())
+    return Sharing::Experts;
   nn::ScopeAttr scope = nn::getScope(op);
   if (scope && scope.getLayer() < 0)
     return Sharing::Vocabulary;
@@ -123,7 +125,7 @@ void RankCounter::countParameter(Operation *op, unsigned operand,
   int64_t rows = type.getRank() ? type.getDimSize(hasColumns) : 1;
   int64_t elements =
       megatron::countParameters(getSharing(op, operand), type.getNumElements(),
-                                rows, reference.parallelism.tensor);
+                                rows, reference.parallelism);
   megatron::Rank &rank = ranks[stage];
   (isFrozen.lookup(name) ? rank.frozen : rank.trained) += elements;
 }
@@ -198,7 +200,11 @@ static std::string formatRank(const megatron::Parallelism &parallelism) {
     return "a rank";
   return "a rank, one of " + std::to_string(parallelism.tensor) +
          " that share each layer" +
-         (parallelism.sequence ? " and its positions" : "");
+         (parallelism.sequence ? " and its positions" : "") +
+         (parallelism.experts > 1
+              ? ", and one of " + std::to_string(parallelism.experts) +
+                    " that have other experts"
+              : "");
 }
 
 void report::printRanks(raw_ostream &os, const Plan &plan) {

@@ -115,6 +115,9 @@ static LogicalResult takeRecompute(const frontend::Description &description,
   if (!options.accounting.empty()) {
     recompute.tensorRanks = ranks;
     recompute.sharesPositions = isSequence;
+    recompute.hasWholeExperts = frontend::hasWholeExperts(description.parallel);
+    if (recompute.hasWholeExperts)
+      recompute.expertRanks = description.parallel.expertParallel;
   }
   if (!given.distributesSaved)
     return success();

@@ -67,7 +67,8 @@ static LogicalResult addReference(report::Plan &plan, func::FuncOp step,
     return success();
   FailureOr<report::Reference> reference = report::computeReference(
       step, getMegatronOptions(recompute),
-      {recompute.tensorRanks, recompute.sharesPositions});
+      {recompute.tensorRanks, recompute.sharesPositions, recompute.expertRanks,
+       recompute.hasWholeExperts});
   if (failed(reference))
     return failure();
   report::countRanks(step, plan.decisions.stages, *reference);

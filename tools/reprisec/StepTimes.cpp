@@ -150,6 +150,8 @@ void driver::addStepTimes(report::Plan &plan, MLIRContext &context,
   parallel.tensorParallel =
       std::max(parallel.tensorParallel, recompute.tensorRanks);
   parallel.sequenceParallel |= recompute.sharesPositions;
+  parallel.expertParallel =
+      std::max(parallel.expertParallel, recompute.expertRanks);
   int64_t ranks =
       parallel.stages * parallel.dataParallel * parallel.tensorParallel;
   if (ranks == 1 && options.accounting.empty())

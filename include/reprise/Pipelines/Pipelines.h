@@ -51,6 +51,10 @@ struct RecomputeOptions {
   /// Ranks that share layers, and whether positions, too, in that accounting.
   int64_t tensorRanks = 1;
   bool sharesPositions = false;
+  /// And ranks that have other experts, where those that share layers do not
+  /// share experts.
+  int64_t expertRanks = 1;
+  bool hasWholeExperts = false;
   bool isFree = true; ///< drop what kernels of backward make on their way
   /// Whether a plan file decides on some values all the same, and whether it is
   /// what says that no others are free.

@@ -25,6 +25,8 @@ using reprise::LayerShape;
 struct Parallelism {
   int64_t tensor = 1;    ///< ranks that share every layer
   bool sequence = false; ///< what they do not share, they split by positions
+  int64_t experts = 1;   ///< ranks that have other experts
+  bool hasWholeExperts = false; ///< ranks that share layers do not share these
 };
 
 /// The recompute options, as in a description; they are valid.
@@ -67,12 +69,13 @@ struct Rank {
 enum class Sharing {
   Whole,      ///< each has all of it: norms, positions, biases of sums
   Divided,    ///< by columns or rows
+  Experts,    ///< each has some of them, or a part of these
   Vocabulary, ///< by rows, of which there are a multiple of 128 for each rank
 };
 
-/// Parameters that one of `tensor` ranks has of `elements` in `rows` rows.
+/// Parameters that one rank has of `elements` in `rows` rows.
 int64_t countParameters(Sharing sharing, int64_t elements, int64_t rows,
-                        int64_t tensor);
+                        const Parallelism &parallelism);
 
 /// What is kept of embedding and head.
 enum class Outside {

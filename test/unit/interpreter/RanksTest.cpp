@@ -157,6 +157,8 @@ struct Case {
   bool isSequenceParallel;
   bool hasShares = false;
   int64_t experts = 1; ///< ranks of those along `dp` that have other experts
+  /// Experts are not shared along `tp`: `experts` are among ranks of both axes.
+  bool hasWholeExperts = false;
 };
 
 const Case kCases[] = {
@@ -203,6 +205,21 @@ const Case kCases[] = {
      true, 2},
     {"wide_experts_data_4_experts_2_shares", kWideExperts, "flash", 4, 1, false,
      true, 2},
+    {"mixtral_2_sequence_experts_2", kMixtral, "flash", 1, 2, true, false, 2,
+     true},
+    {"mixtral_2_experts_2", kMixtral, "flash", 1, 2, false, false, 2, true},
+    {"mixtral_4_sequence_experts_2", kMixtral, "unfused", 1, 4, true, false, 2,
+     true},
+    {"mixtral_2_sequence_whole_experts", kMixtral, "flash", 1, 2, true, false,
+     1, true},
+    {"deepseek_data_2_of_2_sequence_experts_4", kDeepSeek, "flash", 2, 2, true,
+     false, 4, true},
+    {"deepseek_data_2_of_2_sequence_experts_2_shares", kDeepSeek, "flash", 2, 2,
+     true, true, 2, true},
+    {"deepseek_data_2_of_2_sequence_whole_experts_shares", kDeepSeek, "flash",
+     2, 2, true, true, 1, true},
+    {"wide_experts_data_2_of_2_sequence_experts_2_shares", kWideExperts,
+     "flash", 2, 2, true, true, 2, true},
 };
 
 /// What an argument or result is, by the parameter it belongs to.
@@ -252,16 +269,17 @@ protected:
     const Case &test = GetParam();
     OwningOpRef<ModuleOp> module = whole.clone();
     Builder builder(&context);
+    int64_t step = test.hasWholeExperts ? 1 : test.tensor;
     (*module)->setAttr(
         nn::kMeshAttr,
-        nn::MeshAttr::get(
-            &context,
-            {builder.getStringAttr(nn::kDataAxis),
-             builder.getStringAttr(nn::kTensorAxis),
-             builder.getStringAttr(nn::kExpertAxis),
-             builder.getStringAttr(nn::kExpertCopiesAxis)},
-            {test.data, test.tensor, test.experts, test.data / test.experts},
-            {0, 0, test.tensor, test.tensor * test.experts}));
+        nn::MeshAttr::get(&context,
+                          {builder.getStringAttr(nn::kDataAxis),
+                           builder.getStringAttr(nn::kTensorAxis),
+                           builder.getStringAttr(nn::kExpertAxis),
+                           builder.getStringAttr(nn::kExpertCopiesAxis)},
+                          {test.data, test.tensor, test.experts,
+                           test.data * test.tensor / step / test.experts},
+                          {0, 0, step, step * test.experts}));
     if (test.hasShares)
       (*module)->setAttr(nn::kDistributedOptimizerAttr, builder.getUnitAttr());
     module->lookupSymbol("forward")->setAttr(nn::kMicroBatchesAttr,

@@ -233,13 +233,13 @@ TEST(Megatron, RanksDivideALayer) {
 
 // Megatron fills GPT-3's vocabulary of 50257 up to 51200 for eight ranks.
 TEST(Megatron, RanksShareParameters) {
-  EXPECT_EQ(countParameters(Sharing::Vocabulary, 50257 * 12288, 50257, 8),
+  EXPECT_EQ(countParameters(Sharing::Vocabulary, 50257 * 12288, 50257, {8}),
             51200 / 8 * 12288);
-  EXPECT_EQ(countParameters(Sharing::Vocabulary, 50257 * 12288, 50257, 1),
+  EXPECT_EQ(countParameters(Sharing::Vocabulary, 50257 * 12288, 50257, {}),
             50304 * 12288);
-  EXPECT_EQ(countParameters(Sharing::Divided, 12288 * 49152, 12288, 8),
+  EXPECT_EQ(countParameters(Sharing::Divided, 12288 * 49152, 12288, {8}),
             12288 * 49152 / 8);
-  EXPECT_EQ(countParameters(Sharing::Whole, 12288, 12288, 8), 12288);
+  EXPECT_EQ(countParameters(Sharing::Whole, 12288, 12288, {8}), 12288);
 }
 
 // 4 s b h (1 + v / h) / t, section 4.3 of the paper, and s b h / t for the mask

@@ -221,6 +221,66 @@ TEST(Parts, OfPairsOfRanksAreGatheredOnce) {
   EXPECT_EQ(run(8, gathers).error, "");
 }
 
+/// The first ranks with the parts that `rank` needs, and how many of them.
+std::pair<int, int> needed(const std::vector<RepriseAxis> &axes, int rank) {
+  RepriseModel model = {};
+  model.axes = axes.data(), model.numAxes = int(axes.size());
+  const Group group = modelGroupOf(model, rank);
+  EXPECT_EQ(group.stride, 1);
+  int withFirst = 0;
+  for (int other = 0; other < countRanks(model); ++other)
+    withFirst += isWithFirst(model, other);
+  EXPECT_EQ(withFirst, group.size * countStages(model));
+  return {group.first, group.size};
+}
+
+// Ranks with other experts are those along "dp", or those along "tp" and behind
+// them, of every stage.
+TEST(Parts, OfOneModelAreOnNeighbours) {
+  using Pair = std::pair<int, int>;
+  EXPECT_EQ(needed({{"dp", 4, 0}}, 3), Pair(3, 1));
+  EXPECT_EQ(needed({{"dp", 4, 0}, {"tp", 2, 0}}, 5), Pair(4, 2));
+  EXPECT_EQ(needed({{"dp", 4, 0}, {"ep", 2, 1}, {"ep_copies", 2, 2}}, 3),
+            Pair(2, 2));
+  EXPECT_EQ(needed({{"dp", 4, 0}, {"tp", 2, 0}, {"ep", 1, 1}}, 5), Pair(4, 2));
+  EXPECT_EQ(needed({{"dp", 4, 0}, {"tp", 2, 0}, {"ep", 4, 1}}, 6), Pair(4, 4));
+  EXPECT_EQ(needed({{"dp", 2, 0}, {"tp", 4, 0}, {"ep", 2, 1}}, 6), Pair(4, 4));
+  EXPECT_EQ(
+      needed({{"pp", 2, 0}, {"dp", 4, 0}, {"tp", 2, 0}, {"ep", 4, 1}}, 14),
+      Pair(12, 4));
+}
+
+// Of 2 x 2 ranks each has other experts, or two pairs have the same ones, which
+// the first pair writes.
+TEST(Parts, OfExpertsAreThoseOfBothAxes) {
+  for (int experts : {2, 4}) {
+    const RepriseAxis axes[] = {{"dp", 2, 0},
+                                {"tp", 2, 0},
+                                {"ep", experts, 1},
+                                {"ep_copies", 4 / experts, experts}};
+    Model cut(0);
+    cut.model.axes = axes, cut.model.numAxes = 4;
+    RepriseState &state = cut.states[0];
+    state.cutAxis = 2, state.cutDim = 0;
+    state.wholeExtent = 8, state.shape[0] = 8 / experts;
+    auto gathers = [&](Transport &ranks, Error &error) {
+      const int rows = 8 / experts, first = ranks.rank() % experts * rows;
+      std::vector<float> own(size_t(rows) * 5, -1), whole(40, 0);
+      for (size_t e = 0; e < own.size() && ranks.rank() < experts; ++e)
+        own[e] = float(first * 5) + float(e);
+      WholePlace place = {whole.data(), 5, 5};
+      if (!gatherState(cut.model, state, ranks, own.data(), place, {0, 40},
+                       error))
+        return false;
+      for (size_t e = 0; e < whole.size() && ranks.rank() == 0; ++e)
+        if (whole[e] != float(e))
+          return error.set("element %d", int(e));
+      return true;
+    };
+    EXPECT_EQ(run(4, gathers).error, "");
+  }
+}
+
 TEST(Parts, ComeFromTheStageWhereTheyAreAtHome) {
   expectGathered(12, [](int rank) { return Model(2, rank / 6); });
 }
