@@ -96,6 +96,13 @@ static megatron::Sharing getSharing(Operation *op, unsigned number) {
   nn::ScopeAttr scope = nn::getScope(op);
   if (scope && scope.getLayer() < 0)
     return Sharing::Vocabulary;
+  // A router, and the gate of a shared expert, of one column.
+  auto result = cast<ShapedType>(op->getResult(0).getType());
+  bool isOfTokens = llvm::any_of(op->getUsers(), [](Operation *user) {
+    return getPartWay(user) == PartWay::Tokens;
+  });
+  if (isOfTokens || result.getDimSize(result.getRank() - 1) == 1)
+    return Sharing::Whole;
   // What attention and the feed-forward block end with is cut along its input:
   // the sum is whole, and so is what is added to it.
   bool isRowWise =

@@ -104,3 +104,28 @@ module attributes {rt.gemm_workspace = 4096 : i64} {
     return %ca#0, %cb#0, %cc#0, %gb : tensor<1x8xf32>, tensor<1x8xf32>, tensor<1x8xf32>, tensor<67x4xf32>
   }
 }
+
+// -----
+
+// Sums over ranks, one behind another, as of a tied table along dp and pp: each
+// result has the rows of its operand.
+module attributes {rt.gemm_workspace = 4096 : i64} {
+  // CHECK-LABEL: func.func @step(
+  //       CHECK:   nn.accumulate {{.*}} : tensor<128x4xf32>
+  //       CHECK:   nn.all_reduce {{.*}} over "dp" : tensor<128x4xf32>, tensor<67x4xf32>
+  //       CHECK:   nn.all_reduce {{.*}} over "pp" members [0, 1] : tensor<128x4xf32>
+  func.func @step(%x: tensor<1x8x4xf32>, %ids: tensor<1x8xi32>,
+                  %t: tensor<67x4xf32> {nn.parameter = #nn.parameter<name = "t", init = zeros>},
+                  %g: tensor<67x4xf32> {nn.gradient = "t"}, %e: tensor<67x4xf32> {nn.gradient = "e"})
+      -> (tensor<67x4xf32> {nn.gradient = "t"}, tensor<67x4xf32> {nn.gradient = "e"}, tensor<1x8xf32>) {
+    %logits = nn.linear %x, %t out_in : (tensor<1x8x4xf32>, tensor<67x4xf32>) -> tensor<1x8x67xf32>
+    %l:2 = nn.cross_entropy %logits, %ids : (tensor<1x8x67xf32>, tensor<1x8xi32>) -> (tensor<1x8xf32>, tensor<1x8xf32>)
+    %dlogits = nn.cross_entropy_backward %logits, %ids, %l#1, %l#0 : (tensor<1x8x67xf32>, tensor<1x8xi32>, tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<1x8x67xf32>
+    %dw = nn.linear_backward_weight %x, %dlogits out_in : (tensor<1x8x4xf32>, tensor<1x8x67xf32>) -> tensor<67x4xf32>
+    %g1 = nn.accumulate %g, %dw : tensor<67x4xf32>
+    nn.update
+    %s:2 = nn.all_reduce %g1, %e over "dp" : tensor<67x4xf32>, tensor<67x4xf32>
+    %p = nn.all_reduce %s#0 over "pp" members [0, 1] : tensor<67x4xf32>
+    return %p, %s#1, %l#0 : tensor<67x4xf32>, tensor<67x4xf32>, tensor<1x8xf32>
+  }
+}

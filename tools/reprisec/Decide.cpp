@@ -31,6 +31,7 @@ void driver::record(ModuleOp module, StringRef key, Attribute value) {
 void driver::recordPlan(ModuleOp module, const RecomputeOptions &recompute,
                         StringRef name) {
   MLIRContext *context = module.getContext();
+  context->loadDialect<remat::RematDialect>();
   module->setAttr(remat::kRequestAttr, recompute.getRequest(context));
   record(module, "recompute", StringAttr::get(context, name));
 }

@@ -83,9 +83,22 @@ struct Alike : ClassRows::ExternalModel<Alike<OpTy>, OpTy> {
 };
 
 /// Zeros change no sum, in whatever rows or columns they are.
-template <typename OpTy>
-struct Sums : ClassRows::ExternalModel<Sums<OpTy>, OpTy> {
+struct NormClasses : ClassRows::ExternalModel<NormClasses, GlobalNormOp> {
   bool followClasses(Operation *, Value, bool, Found) const { return true; }
+};
+
+/// Each result is padded as its operand is.
+struct AllReduceClasses
+    : ClassRows::ExternalModel<AllReduceClasses, AllReduceOp> {
+  bool followClasses(Operation *op, Value value, bool areColumns,
+                     Found found) const {
+    for (auto [term, sum] : llvm::zip(op->getOperands(), op->getResults()))
+      if (term == value || sum == value) {
+        found(term, areColumns);
+        found(sum, areColumns);
+      }
+    return true;
+  }
 };
 
 /// No id names a further row.
@@ -196,7 +209,8 @@ void nn::attachClassFacts(MLIRContext &context) {
       Loss<CrossEntropyPartOp, CrossEntropyPartBackwardOp>>(context);
   attach<Alike, AdamWOp, AccumulateOp, AddOp, CastOp, ConstantOp, PushOp>(
       context);
-  attach<Sums, GlobalNormOp, AllReduceOp>(context);
+  GlobalNormOp::attachInterface<NormClasses>(context);
+  AllReduceOp::attachInterface<AllReduceClasses>(context);
   EmbeddingOp::attachInterface<EmbeddingClasses>(context);
   EmbeddingBackwardOp::attachInterface<EmbeddingBackwardClasses>(context);
   LinearOp::attachInterface<LinearClasses>(context);
