@@ -93,7 +93,7 @@ public:
       : code(code), op(op), experts(getCount(op.getOffsets()) - 1),
         count(getCount(op.getIds())), rows(getCount(op.getOrder())),
         block(code, kernel, chooseThreads(count)), kernel(kernel),
-        i32(code.getI32Type()), ids(kernel.addressOf(op, 0)) {
+        ids(kernel.addressOf(op, 0)) {
     if (op.getWeights())
       weights = kernel.addressOf(op, 1);
     part = llvm::alignTo(llvm::divideCeil(count, block.threads / kWarp),
@@ -110,13 +110,12 @@ private:
     Value isMine, isAbove, isEqual; ///< `isAbove` is null without weights
   };
 
-  Value getId(Value place) { return code.load(i32, ids, place); }
+  Value getId(Value place) { return code.load(block.i32, ids, place); }
   Value getBits(Value place);
   Kind getKind(Value place, Value isThere);
   void findLastWeight();
   Value countBelowWithCapacity(Value counts);
   void countParts();
-  void deal();
   void dealOne(Value place, Value isThere, const Kind &kind, Values &before);
   Values walk(Values carried, function_ref<void(Value, Value, Values &)> body);
   void writeOffsets();
@@ -126,7 +125,6 @@ private:
   const int64_t experts, count, rows;
   CountingBlock block;
   DeviceKernel &kernel;
-  Type i32;
   Value ids, weights;
   int64_t part;      ///< places of a warp
   Value expert;      ///< of the block, i32
@@ -140,7 +138,7 @@ private:
 /// The bits of a weight without its sign, which have the order of numbers.
 Value SortEmitter::getBits(Value place) {
   return arith::AndIOp::create(
-      code, code.load(i32, weights, place),
+      code, code.load(block.i32, weights, place),
       block.number(std::numeric_limits<int32_t>::max()));
 }
 
@@ -163,7 +161,7 @@ void SortEmitter::findLastWeight() {
       code.loop(code.i64(0), code.i64(31), 1, block.number(0),
                 [&](Value step, ValueRange old) -> Values {
                   Value bit = arith::ShRUIOp::create(
-                      code, block.number(1 << 30), code.cast(step, i32));
+                      code, block.number(1 << 30), code.cast(step, block.i32));
                   Value tried = arith::OrIOp::create(code, old[0], bit);
                   Value found = block.countIf(count, [&](Value place) {
                     return code.both(
@@ -191,7 +189,7 @@ Value SortEmitter::countBelowWithCapacity(Value counts) {
   Value begin =
       parts == 1 ? block.thread : code.remainder(block.thread, padded);
   code.loop(begin, mine, parts == 1 ? block.threads : padded, [&](Value other) {
-    Value id = code.cast(other, i32);
+    Value id = code.cast(other, block.i32);
     Value found =
         code.loop(first, end, 1, block.number(0),
                   [&](Value place, ValueRange old) -> Values {
@@ -203,16 +201,16 @@ Value SortEmitter::countBelowWithCapacity(Value counts) {
     });
   });
   code.barrier();
-  Value own = code.loop(
-      block.thread, mine, block.threads, block.number(0),
-      [&](Value other, ValueRange old) -> Values {
-        Value all = block.number(0);
-        for (int64_t p = 0; p < parts; ++p)
-          all = code.add(all,
-                         code.load(i32, counts, code.add(other, p * padded)));
-        return {
-            code.add(old[0], code.min(all, block.number(*op.getCapacity())))};
-      })[0];
+  Value own =
+      code.loop(block.thread, mine, block.threads, block.number(0),
+                [&](Value other, ValueRange old) -> Values {
+                  Value all = block.number(0);
+                  for (int64_t p = 0; p < parts; ++p)
+                    all = code.add(all, code.load(block.i32, counts,
+                                                  code.add(other, p * padded)));
+                  return {code.add(
+                      old[0], code.min(all, block.number(*op.getCapacity())))};
+                })[0];
   return block.sum(own);
 }
 
@@ -270,7 +268,7 @@ void SortEmitter::countParts() {
         Value isLower = code.less(other, block.warp);
         for (int64_t number = 0; number < kNumbers; ++number) {
           Value value =
-              code.load(i32, ofWarps, code.add(other, number * warps));
+              code.load(block.i32, ofWarps, code.add(other, number * warps));
           next[number] = code.add(next[number], value);
           if (number < kBelow)
             next[kNumbers + number] =
@@ -307,17 +305,12 @@ void SortEmitter::dealOne(Value place, Value isThere, const Kind &kind,
   }
   Value row = code.add(begin, code.add(above, code.min(rank, left)));
   code.when(isTaken, [&] {
-    code.store(code.cast(place, i32), order, code.cast(row, code.getI64Type()));
+    code.store(code.cast(place, block.i32), order,
+               code.cast(row, code.getI64Type()));
   });
   if (op.getCapacity()) // All that is dropped has the last row.
     row = code.select(isTaken, row, block.number(rows - 1));
   code.when(kind.isMine, [&] { code.store(row, inverse, place); });
-}
-
-void SortEmitter::deal() {
-  walk(beforeWarp, [&](Value place, Value isThere, Values &before) {
-    dealOne(place, isThere, getKind(place, isThere), before);
-  });
 }
 
 void SortEmitter::writeOffsets() {
@@ -346,13 +339,15 @@ LogicalResult SortEmitter::emit() {
            << "whose rows are counted in " << kSharedBytes
            << " bytes of shared memory, but got " << experts;
   kernel.setLaunch(code, experts, block.threads);
-  expert = code.cast(code.block(), i32);
+  expert = code.cast(code.block(), block.i32);
   if (weights)
     findLastWeight();
   if (op.getCapacity())
     begin = countBelowWithCapacity(kernel.takeShared(code, counts * 4));
   countParts();
-  deal();
+  walk(beforeWarp, [&](Value place, Value isThere, Values &before) {
+    dealOne(place, isThere, getKind(place, isThere), before);
+  });
   writeOffsets();
   return success();
 }

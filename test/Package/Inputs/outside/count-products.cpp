@@ -10,10 +10,12 @@
 #include "mlir/Parser/Parser.h"
 #include "reprise/ABI/Version.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
-  registry.insert<reprise::nn::NNDialect, mlir::func::FuncDialect>();
+  registry.insert<reprise::nn::NNDialect, reprise::remat::RematDialect,
+                  mlir::func::FuncDialect>();
   mlir::MLIRContext context(registry);
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(argv[argc - 1], &context);
   if (!module)
