@@ -147,7 +147,6 @@ FailureOr<Met> driver::decide(ModuleOp module, Phase begin, Phase to,
     RecomputeOptions named;
     named.granularity = "plan";
     named.planFile = planName.str();
-    named.isFree = recompute.isFree;
     recordPlan(module, named, planName);
   }
   return met;
