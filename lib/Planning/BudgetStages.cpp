@@ -462,17 +462,24 @@ static StageReport describeStage(const Pipeline &pipeline, int64_t number,
   return report;
 }
 
-/// What the stages take is what their programs do, where there are any.
-static void addProgramBytes(StagePlans &plans, ArrayRef<int64_t> points,
-                            ArrayRef<int64_t> asked,
+/// What the stages take is what their programs do, where there are any, and so
+/// is what they take when they keep all.
+static void addProgramBytes(const Pipeline &pipeline, StagePlans &plans,
+                            ArrayRef<int64_t> points, ArrayRef<int64_t> asked,
                             std::vector<StageReport> &stages) {
-  const std::vector<int64_t> &bytes = plans.getProgramBytes(points),
-                             &most = plans.getProgramBytes(asked);
-  if (bytes.empty() || most.empty())
+  std::vector<int64_t> last;
+  for (const Stage &stage : pipeline.stages)
+    last.push_back(int64_t(stage.curve.size()) - 1);
+  // Copies: asking for more may move them.
+  std::vector<int64_t> bytes = plans.getProgramBytes(points),
+                       most = plans.getProgramBytes(asked),
+                       all = plans.getProgramBytes(last);
+  if (bytes.empty() || most.empty() || all.empty())
     return;
   for (auto [number, stage] : llvm::enumerate(stages)) {
     stage.plannedBytes = bytes[number];
     stage.askedBytes = most[number];
+    stage.mostBytes = all[number];
   }
 }
 
@@ -564,7 +571,7 @@ planning::solveStages(const Phases &phases, ModuleOp module,
     report.stages.push_back(describeStage(*pipeline, number, points[number],
                                           (*asked)[number], states[number],
                                           certificate));
-  addProgramBytes(plans, points, *asked, report.stages);
+  addProgramBytes(*pipeline, plans, points, *asked, report.stages);
   solver::computeSpans(certificate);
   dropSlack(certificate);
   if (settings.hasBounds)
