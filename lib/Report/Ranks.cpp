@@ -201,17 +201,20 @@ void report::countRanks(func::FuncOp step, ArrayRef<remat::StagePlan> stages,
 // Told
 //===----------------------------------------------------------------------===//
 
-/// "a rank of 8 that share each layer, with sequence parallelism"
+/// "a rank, one of 8 that share each layer and its positions, and one of 4 that
+/// have other experts"
 static std::string formatRank(const megatron::Parallelism &parallelism) {
-  if (parallelism.tensor == 1)
-    return "a rank";
-  return "a rank, one of " + std::to_string(parallelism.tensor) +
-         " that share each layer" +
-         (parallelism.sequence ? " and its positions" : "") +
-         (parallelism.experts > 1
-              ? ", and one of " + std::to_string(parallelism.experts) +
-                    " that have other experts"
-              : "");
+  std::string text = "a rank";
+  if (parallelism.tensor > 1) {
+    text += ", one of " + std::to_string(parallelism.tensor) +
+            " that share each layer";
+    text += parallelism.sequence ? " and its positions" : "";
+  }
+  if (parallelism.experts > 1)
+    text +=
+        std::string(parallelism.tensor > 1 ? ", and one of " : ", one of ") +
+        std::to_string(parallelism.experts) + " that have other experts";
+  return text;
 }
 
 void report::printRanks(raw_ostream &os, const Plan &plan) {
