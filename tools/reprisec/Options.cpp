@@ -16,6 +16,7 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 #include <algorithm>
 #include <cstdlib>
@@ -200,6 +201,7 @@ void Options::addKeys() {
   }
 }
 
+      option.same = names.front();
 //===----------------------------------------------------------------------===//
 // Which are given
 //===----------------------------------------------------------------------===//
@@ -215,22 +217,45 @@ static void checkInput(const tools::Words &words) {
 }
 
 /// The words behind the program's name, with those of the files that `@file`
-/// stands for.
-static std::vector<std::string> expand(int argc, char **argv) {
-  llvm::BumpPtrAllocator allocator;
-  llvm::SmallVector<const char *> words(argv + 1, argv + argc);
-  cl::ExpansionContext config(allocator, cl::TokenizeGNUCommandLine);
-  if (llvm::Error error = config.expandResponseFiles(words))
-    std::exit(fail(llvm::toString(std::move(error))));
-  return {words.begin(), words.end()};
+/// stands for, and which of these each is in.
+static std::vector<std::string> expand(int argc, char **argv,
+                                       std::vector<std::string> &files) {
+  std::vector<std::string> all;
+  for (const char *word : llvm::ArrayRef(argv, argc).drop_front()) {
+    llvm::BumpPtrAllocator allocator;
+    llvm::SmallVector<const char *> words = {word};
+    cl::ExpansionContext config(allocator, cl::TokenizeGNUCommandLine);
+    if (llvm::Error error = config.expandResponseFiles(words))
+      std::exit(fail(llvm::toString(std::move(error))));
+    bool isFile = words.size() != 1 || words.front() != word;
+    all.insert(all.end(), words.begin(), words.end());
+    files.resize(all.size(), isFile ? word : "");
+  }
+  return all;
+}
+
+/// Says what is wrong with the keys that are given, although something else
+/// is, too.
+void Options::checkKeys() const {
+  llvm::SourceMgr sources;
+  frontend::DescriptionReader reader(sources);
+  for (const tools::Given &given : words.options)
+    for (auto [key, name] : llvm::zip(keys, keyNames))
+      if (key->ArgStr == given.option->name)
+        (void)reader.setOption(name, given.value);
 }
 
 void Options::parse(int argc, char **argv) {
   path = argv[0];
-  std::vector<std::string> given = expand(argc, argv);
-  if (std::optional<tools::Answer> answer = tools::read(tool, given, words))
-    std::exit(answer->isError ? fail(answer->text)
-                              : failed(writeFile("-", answer->text)));
+  std::vector<std::string> files, given = expand(argc, argv, files);
+  std::optional<tools::Answer> answer = tools::read(tool, given, words, files);
+  if (answer && answer->isError) {
+    fail(answer->text);
+    checkKeys();
+    std::exit(1);
+  }
+  if (answer)
+    std::exit(failed(writeFile("-", answer->text)));
   checkInput(words);
   if (!words.inputs.empty())
     input = words.inputs.front().text;
@@ -245,6 +270,9 @@ void Options::parse(int argc, char **argv) {
 bool CountParser::parse(cl::Option &option, llvm::StringRef name,
                         llvm::StringRef text, int &value) {
   if (llvm::to_integer(text, value, 10) && value >= 1)
+  if (!quiet)
+    for (const std::string &note : words.notes)
+      llvm::WithColor::note() << note << "\n";
     return false;
   fail("option --" + option.ArgStr +
        ": needs a whole number of at least 1, but " + "got '" + text + "'");
