@@ -146,8 +146,12 @@ struct Train {
   int64_t lrWarmupIters, trainIters;
   std::optional<int64_t> lrDecayIters; ///< Unset: `trainIters`.
   int64_t getLRDecayIters() const { return lrDecayIters.value_or(trainIters); }
+  /// Shorthands for these, resolved when read.
+  std::optional<double> warmupFraction;
+  std::optional<int64_t> warmupSamples, decaySamples, trainSamples;
   double adamBeta1, adamBeta2, adamEps, weightDecay;
   double clipGrad;       ///< 0: gradients are not clipped.
+  std::optional<double> startWeightDecay, endWeightDecay; ///< The same.
   double moeAuxLoss = 0; ///< Of each layer with experts; 0: none.
   std::string balancing; ///< "aux_loss", "seq_aux_loss" or "none".
   double moeZLoss = 0;   ///< Of the logits of each layer's router; 0: none.
@@ -309,7 +313,7 @@ llvm::StringRef findOwnName(llvm::StringRef name);
 /// An option of Megatron's for what is decided or does not exist here: it is
 /// read, and refused if its value would change something.
 struct ForeignOption {
-  enum Kind { Switch, MaybeText, Text };
+  enum Kind { Switch, MaybeText, Text, List };
   llvm::StringRef name; ///< With underscores.
   Kind kind;            ///< What its value is.
 };

@@ -315,6 +315,7 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   if (diagnostics.hasFailed())
     return failure();
   resolveMegatron(description, origins, diagnostics);
+  resolveSchedule(description, origins, diagnostics);
   checkDescription(description, origins, diagnostics);
   findPlan(path, description.recompute.planFile, diagnostics);
   if (diagnostics.hasFailed())

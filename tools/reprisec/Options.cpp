@@ -157,14 +157,19 @@ static llvm::StringRef spell(llvm::StringRef name) {
 void Options::addForeign() {
   using frontend::ForeignOption;
   for (const ForeignOption &foreign : frontend::listForeignOptions()) {
+    bool isList = foreign.kind == ForeignOption::List;
     bool isText = foreign.kind == ForeignOption::Text;
     keys.push_back(std::make_unique<cl::opt<std::string>>(
-        spell(foreign.name), isText ? cl::ValueRequired : cl::ValueOptional));
+        spell(foreign.name),
+        isText || isList ? cl::ValueRequired : cl::ValueOptional));
     keyNames.push_back(foreign.name.str());
     isRecomputeKey.push_back(false);
     tools::OptionInfo option;
     option.name = keys.back()->ArgStr.str();
-    option.takes = isText ? Takes::Text : Takes::MaybeText;
+    option.value = isList ? "a,b" : "value";
+    option.takes = isText   ? Takes::Text
+                   : isList ? Takes::List
+                            : Takes::MaybeText;
     if (foreign.kind == ForeignOption::Switch) {
       option.takes = Takes::MaybeWord;
       option.words = {"true", "false"};
@@ -196,12 +201,12 @@ void Options::addKeys() {
       option.words = info.isSwitch ? std::vector<std::string>{"true", "false"}
                                    : getWords(info.type);
       option.isHidden = index > 0;
+      option.same = names.front();
       tool.topics.back().options.push_back(std::move(option));
     }
   }
 }
 
-      option.same = names.front();
 //===----------------------------------------------------------------------===//
 // Which are given
 //===----------------------------------------------------------------------===//
@@ -265,14 +270,14 @@ void Options::parse(int argc, char **argv) {
     if (option->addOccurrence(position, option->ArgStr, use.value))
       std::exit(1);
   }
+  if (!quiet)
+    for (const std::string &note : words.notes)
+      llvm::WithColor::note() << note << "\n";
 }
 
 bool CountParser::parse(cl::Option &option, llvm::StringRef name,
                         llvm::StringRef text, int &value) {
   if (llvm::to_integer(text, value, 10) && value >= 1)
-  if (!quiet)
-    for (const std::string &note : words.notes)
-      llvm::WithColor::note() << note << "\n";
     return false;
   fail("option --" + option.ArgStr +
        ": needs a whole number of at least 1, but " + "got '" + text + "'");
