@@ -390,6 +390,13 @@ void Checker::checkTrain() {
               ", but got seq_length " + Twine(train.seqLength) + " and " +
               positions + " " + Twine(model.numPositions) +
               nameDefaults({"seq_length", positions}));
+  if (int64_t window = model.window.value_or(train.seqLength);
+      window < train.seqLength)
+    error(firstGiven({"sliding_window", "seq_length"}),
+          "needs to be at least seq_length " + Twine(train.seqLength) +
+              ", since attention reaches back over the whole sequence, but "
+              "got " +
+              Twine(window));
   int64_t global = description.getGlobalBatchSize();
   int64_t together = train.microBatchSize * parallel.dataParallel;
   if (global % together != 0)
@@ -687,7 +694,10 @@ void Checker::checkExpertParallel() {
   StringRef key = "expert_model_parallel_size";
   int64_t ranks = parallel.expertParallel, tensor = parallel.tensorParallel;
   if (ranks > 1 && !model.numExperts)
-    return error(key, "needs a model with experts, but got " + Twine(ranks));
+    return error(key, "needs a model with experts, but " + model.modelType +
+                          " has none here: leave it out; ranks share other "
+                          "layers by tensor_model_parallel_size, and have "
+                          "samples of their own by data_parallel_size");
   checkExpertTensorParallel();
   if (ranks > 1 && tensor > 1 && !hasWholeExperts(parallel))
     return error(key,
@@ -713,7 +723,11 @@ void Checker::checkExpertParallel() {
     return error(firstGiven({key, "data_parallel_size"}),
                  "needs to divide data_parallel_size " +
                      Twine(parallel.dataParallel) +
-                     ", the ranks that have experts, but got " + Twine(ranks));
+                     ", the ranks that have experts, but got " + Twine(ranks) +
+                     "; Megatron makes data_parallel_size of the number of "
+                     "processes, and here it is to be said, as in "
+                     "data_parallel_size " +
+                     Twine(llvm::alignTo(parallel.dataParallel, ranks)));
   if (ranks > 1 && model.numExperts % ranks != 0)
     return error(firstGiven({key, nameOf<&Model::numExperts>()}),
                  "needs experts that " + Twine(ranks) +

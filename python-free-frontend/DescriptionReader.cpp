@@ -67,7 +67,7 @@ static void dropReplaced(std::vector<Entry> &entries, ArrayRef<Entry> winners) {
       });
 }
 
-/// A key is one option, whatever name it is given by.
+/// A key is one option, whatever name it is given by. Two may say the same.
 static void refuseOtherNames(ArrayRef<Entry> entries,
                              Diagnostics &diagnostics) {
   llvm::SmallDenseMap<const Key *, const Entry *> given;
@@ -75,7 +75,9 @@ static void refuseOtherNames(ArrayRef<Entry> entries,
     if (!entry.origin.isOption())
       continue;
     const Entry &first = *given.try_emplace(entry.key, &entry).first->second;
-    if (&first != &entry)
+    bool isSame = first.value.kind == Value::Plain &&
+                  describe(first.value) == describe(entry.value);
+    if (&first != &entry && !isSame)
       diagnostics.error(*entry.key, entry.origin,
                         "is another name of --" + first.origin.option +
                             ", and both are given: which one is meant?");
@@ -313,6 +315,7 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   if (diagnostics.hasFailed())
     return failure();
   resolveMegatron(description, origins, diagnostics);
+  resolveSchedule(description, origins, diagnostics);
   checkDescription(description, origins, diagnostics);
   findPlan(path, description.recompute.planFile, diagnostics);
   if (diagnostics.hasFailed())

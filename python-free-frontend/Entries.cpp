@@ -181,6 +181,12 @@ static constexpr Shorthand kShorthands[] = {
     {"group_query_attention"},
     {"moe_layer_freq"},
     {"moe_shared_expert_intermediate_size"},
+    {"lr_warmup_fraction"},
+    {"lr_warmup_samples"},
+    {"lr_decay_samples"},
+    {"train_samples"},
+    {"start_weight_decay"},
+    {"end_weight_decay"},
 };
 
 static const Shorthand *findShorthand(const Key &key) {

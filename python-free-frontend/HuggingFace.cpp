@@ -103,6 +103,7 @@ public:
 
 private:
   void readMember(const RawMember &member, const Family &family);
+  bool isStorage(const RawMember &member, const json::Value &value);
   bool hasSizes(const Family &family) const;
   /// Whether the key has, from its place of highest rank, a value that switches
   /// something on.
@@ -166,6 +167,36 @@ static bool isTruth(const Key &key) {
          std::holds_alternative<OnlyValue>(field);
 }
 
+/// Ways to store weights in few bits, of which a training with weights of 32
+/// knows nothing. Those are not among them whose layers round what they read.
+static constexpr StringLiteral kStorage[] = {
+    "aqlm",  "auto-round", "awq",      "bitsandbytes", "compressed-tensors",
+    "eetq",  "fbgemm_fp8", "fp8",      "fp_quant",     "gptq",
+    "higgs", "hqq",        "modelopt", "mxfp4",        "quanto",
+    "spqr",  "torchao",    "vptq"};
+
+/// Whether the key says no more than how the published weights are stored.
+bool ConfigReader::isStorage(const RawMember &member,
+                             const json::Value &value) {
+  if (member.key != "quantization_config" && member.key != "compression_config")
+    return false;
+  const json::Object *map = value.getAsObject();
+  StringRef method = map ? map->getString("quant_method").value_or("") : "";
+  if (!is_contained(kStorage, method))
+    return false;
+  description.ignoredKeys.push_back(member.key.str());
+  diagnostics.warning(getOrigin(member),
+                      "'" + member.key +
+                          "' says that the published weights "
+                          "are stored as " +
+                          method +
+                          ", and changes no plan: the "
+                          "model here has weights of 32 bits, and computes as "
+                          "'precision' says; to begin with the published ones, "
+                          "convert them to bf16 or f32");
+  return true;
+}
+
 void ConfigReader::readMember(const RawMember &member, const Family &family) {
   Origin origin = getOrigin(member);
   const json::Value *json = object.get(member.key);
@@ -185,6 +216,8 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
   }
   if (!others.insert(member.key).second)
     return diagnostics.error(origin, "'" + member.key + "' is given twice");
+  if (isStorage(member, *json))
+    return;
   if (std::optional<std::string> refusal =
           findRefusal(member.key, *json, {family, object, given})) {
     if (refusal->empty())

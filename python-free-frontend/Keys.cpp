@@ -68,6 +68,9 @@ static StringRef listFamilies() {
   return names;
 }
 
+/// Far above any training's, and far below the end of 64 bits.
+static constexpr int64_t kMostSamples = int64_t(1) << 40;
+
 /// Every key, and option of `reprisec`, in the order of the documentation.
 /// Defaults of `train` are those of GPT-3's training, but for the number of
 /// steps; those of `model` are in the families.
@@ -217,6 +220,11 @@ static const Key rows[] = {
           Bound::NotNegative),
     taken("use_sliding_window", only<false>,
           "Attention reaches back over a window alone"),
+    taken("sliding_window", model<&Model::window>,
+          "Tokens that attention reaches back over, at least `seq_length`, so "
+          "that this is all of a sequence; unset, or null in a config.json: "
+          "all",
+          Bound::Positive),
 
     {"moe_layer_freq", "model", model<&Model::expertLayers>, Need::Unset,
      "unset",
@@ -326,7 +334,8 @@ static const Key rows[] = {
     {"bf16", "train", train<&Train::isBF16>, Need::Defaulted, "false",
      "Megatron's word for `precision: bf16`"},
     {"optimizer", "train", train<&Train::optimizer>, Need::Defaulted, "adamw",
-     "Adam with decoupled weight decay", Bound::None, "adamw"},
+     "Adam with decoupled weight decay; Megatron's `adam` is the same",
+     Bound::None, "adamw"},
     {"lr", "train", train<&Train::lr>, Need::Defaulted, "6e-4",
      "Highest learning rate", Bound::Positive, "", "learning_rate"},
     {"min_lr", "train", train<&Train::minLr>, Need::Defaulted, "0",
@@ -340,6 +349,20 @@ static const Key rows[] = {
     {"lr_decay_iters", "train", train<&Train::lrDecayIters>, Need::Unset,
      "`train_iters`", "Steps until the learning rate is `min_lr`",
      Bound::Positive},
+    {"lr_warmup_fraction", "train", train<&Train::warmupFraction>, Need::Unset,
+     "unset",
+     "Megatron's word for `lr_warmup_iters`, as a share of `lr_decay_iters`, "
+     "rounded",
+     Bound::Rate},
+    {"lr_warmup_samples", "train", train<&Train::warmupSamples>, Need::Unset,
+     "unset", "Megatron's word for `lr_warmup_iters` times `global_batch_size`",
+     Bound::NotNegative, "", "", kMostSamples},
+    {"lr_decay_samples", "train", train<&Train::decaySamples>, Need::Unset,
+     "unset", "Megatron's word for `lr_decay_iters` times `global_batch_size`",
+     Bound::Positive, "", "", kMostSamples},
+    {"train_samples", "train", train<&Train::trainSamples>, Need::Unset,
+     "unset", "Megatron's word for `train_iters` times `global_batch_size`",
+     Bound::Positive, "", "", kMostSamples},
     {"train_iters", "train", train<&Train::trainIters>, Need::Defaulted, "1000",
      "Steps of the training unless `--steps` says otherwise", Bound::Positive,
      "", "max_steps"},
@@ -352,6 +375,12 @@ static const Key rows[] = {
     {"weight_decay", "train", train<&Train::weightDecay>, Need::Defaulted,
      "0.1", "Decoupled weight decay, of parameters of two or more dimensions",
      Bound::NotNegative},
+    {"start_weight_decay", "train", train<&Train::startWeightDecay>,
+     Need::Unset, "unset",
+     "Megatron's word for `weight_decay` at the beginning, which is the same",
+     Bound::NotNegative},
+    {"end_weight_decay", "train", train<&Train::endWeightDecay>, Need::Unset,
+     "unset", "The same at the end", Bound::NotNegative},
     {"clip_grad", "train", train<&Train::clipGrad>, Need::Defaulted, "1.0",
      "Largest norm of all gradients together; 0 does not clip",
      Bound::NotNegative, "", "grad_clip"},
@@ -507,7 +536,10 @@ static const Key rows[] = {
      Bound::Positive, "", "pipeline_model_parallel_size|pp", 4096},
     {"virtual_stages", "parallel", parallel<&Parallel::virtualStages>,
      Need::Defaulted, "1", "Chunks of layers on each stage", Bound::Positive,
-     "", "virtual_pipeline_model_parallel_size|vpp", 4096},
+     "",
+     "virtual_pipeline_model_parallel_size|num_virtual_stages_per_pipeline_"
+     "rank|vpp",
+     4096},
     {"pipeline_schedule", "parallel", parallel<&Parallel::schedule>,
      Need::Unset, "unset",
      "The order in which stages take micro-batches; unset: 1f1b, or "
@@ -519,7 +551,7 @@ static const Key rows[] = {
      "With the schedule `interleaved`, micro-batches that go through all "
      "chunks "
      "of a stage before others begin; unset: as many as stages",
-     Bound::Positive},
+     Bound::Positive, "", "microbatch_group_size_per_virtual_pipeline_stage"},
     {"pipeline_layout", "parallel", parallel<&Parallel::layout>, Need::Unset,
      "unset",
      "Layers of each chunk, in the order of the model, as numbers or in "
@@ -529,10 +561,11 @@ static const Key rows[] = {
      parallel<&Parallel::firstStage>, Need::Unset, "unset",
      "Layers of the first stage; the stages between the ends share theirs "
      "evenly",
-     Bound::Positive},
+     Bound::Positive, "", "decoder_first_pipeline_num_layers"},
     {"num_layers_in_last_pipeline_stage", "parallel",
      parallel<&Parallel::lastStage>, Need::Unset, "unset",
-     "Layers of the last stage", Bound::Positive},
+     "Layers of the last stage", Bound::Positive, "",
+     "decoder_last_pipeline_num_layers"},
     {"account_for_embedding_in_pipeline_split", "parallel",
      parallel<&Parallel::countsEmbedding>, Need::Defaulted, "false",
      "The embedding takes the place of a layer in the first chunk"},

@@ -380,6 +380,12 @@ const llvm::MemoryBuffer *openText(llvm::StringRef path, Syntax syntax,
 void resolveMegatron(Description &description, const Origins &origins,
                      Diagnostics &diagnostics);
 
+/// What Megatron's keys say of the schedule in samples and shares, in steps;
+/// the keys for steps then have their origin. What is no whole number of steps,
+/// or another number than these say, is an error.
+void resolveSchedule(Description &description, Origins &origins,
+                     Diagnostics &diagnostics);
+
 /// What concerns more than one key. Resolves what is left in `recompute`.
 void checkDescription(Description &description, const Origins &origins,
                       Diagnostics &diagnostics);

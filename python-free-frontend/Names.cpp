@@ -71,7 +71,7 @@ static constexpr OtherName kOtherNames[] = {
     {"accumulate_grad_batches|gradient_accumulation_steps", "global_batch_size",
      "'global_batch_size' says it here: micro_batch_size times the number of "
      "micro-batches"},
-    {"attention_backend|attn_implementation", "attention"},
+    {"attn_implementation", "attention"},
     {"dtype|mixed_precision|torch_dtype", "precision",
      "'precision' says it here, in one word"},
     {"max_lr|peak_lr", "lr"},
@@ -92,8 +92,6 @@ static constexpr OtherName kOtherNames[] = {
     {"autotp_size|model_parallel_size|mp_size|tensor_parallel|"
      "tensor_parallel_size|tp_degree|tp_size",
      "tensor_model_parallel_size"},
-    {"decoder_first_pipeline_num_layers", "num_layers_in_first_pipeline_stage"},
-    {"decoder_last_pipeline_num_layers", "num_layers_in_last_pipeline_stage"},
     {"num_stages|pipeline_parallel|pipeline_parallel_degree|"
      "pipeline_parallel_size|pp_size",
      "pipeline_stages"},

@@ -304,9 +304,12 @@ static constexpr OtherWord kOtherWords[] = {
     // Architectures of their own, whatever their names are like.
     {"model_type",
      "chatglm|deepseek|gemma|gemma2|gemma3|glm|glm4|gpt_neo|gpt_neox|gpt_oss|"
-     "gptj|llama4|llava|ministral|mistral|mistral3|mllama|olmo|olmo3|olmoe|"
+     "gptj|llama4|llava|ministral|mistral3|mllama|olmo|olmo3|olmoe|"
      "qwen|qwen2_5_vl|qwen2_vl|qwen3_next|qwen3_vl|vaultgemma",
      ""},
+    {"model_type", "aquila|exaone|internlm2|phi3|yi",
+     "; llama is its architecture: its keys are to be written in the section "
+     "'model', and its weights have other names"},
     {"model_type", "gpt3",
      "; gpt2 is its architecture, but for GPT-3's sparse attention"},
     {"activation_function",
@@ -323,7 +326,7 @@ static constexpr OtherWord kOtherWords[] = {
     {"precision", "32|32-true|float32|single", "; did you mean 'fp32'?"},
     {"precision", "16|16-mixed|float16|fp16|half",
      "; bf16 has as many bits, and the range of fp32"},
-    {"optimizer", "adam|adamw_torch|distributed_fused_adam|fused_adam",
+    {"optimizer", "adamw_torch|distributed_fused_adam|fused_adam",
      "; adamw is Adam with decoupled weight decay"},
     {"lr_decay_style", "cosine_annealing|CosineAnnealing",
      "; did you mean 'cosine'?"},
@@ -356,9 +359,12 @@ static std::string explainWord(const Key &key, const Value &value,
 }
 
 /// The text of `value`; a switch that has words for both ways, on and off, may
-/// also be true or false, as YAML has them.
-static std::string getWord(const Value &value, ArrayRef<StringRef> words) {
+/// also be true or false, as YAML has them. Megatron's Adam is adamw.
+static std::string getWord(const Key &key, const Value &value,
+                           ArrayRef<StringRef> words) {
   std::optional<bool> truth;
+  if (key.name == "optimizer" && value.text == "adam")
+    return "adamw";
   if (value.kind == Value::Plain && is_contained(words, "on"))
     truth = parseTruth(value.text);
   return truth ? (*truth ? "on" : "off") : value.text;
@@ -416,7 +422,7 @@ void reprise::frontend::assign(const Key &key, const Value &value,
     }
     if (value.kind != Value::Plain && value.kind != Value::Quoted)
       return refuse();
-    std::string text = getWord(value, words);
+    std::string text = getWord(key, value, words);
     if (!words.empty() && !is_contained(words, text))
       return refuse(explainWord(key, value, words));
     if (value.text.empty())

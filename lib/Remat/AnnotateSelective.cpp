@@ -180,5 +180,6 @@ void AnnotateSelective::warnIfUseless(const Step &step,
         << "' buys nothing worth its time with fused attention: it frees only "
            "the log-sum-exp, "
         << bytes / fused << " bytes a layer, for " << flops / fused
-        << " FLOPs a layer";
+        << " FLOPs a layer; recompute_modules with mlp and layernorm, or "
+           "recompute_granularity full, free more";
 }

@@ -60,8 +60,9 @@ static constexpr std::string_view kOthers[] = {"architectures",
                                                "torch_dtype"};
 
 /// Keys that no program here has: they must say nothing.
-static constexpr std::string_view kForeign[] = {"layer_types", "pruned_heads",
-                                                "quantization_config"};
+static constexpr std::string_view kForeign[] = {"layer_types", "pruned_heads"};
+/// A key that says how weights are stored, where they are not numbers alone.
+static constexpr std::string_view kStorage = "quantization_config";
 
 static bool isOther(std::string_view key) {
   constexpr std::string_view kTokenId = "_token_id";
@@ -178,6 +179,10 @@ static bool checkConfig(const char *path, const JsonValue &theirs,
         !(Meaning(other) == Meaning(item.value)))
       return differs(path, name, Meaning(other), Meaning(item.value), error);
   }
+  if (JsonValue value = theirs.find(kStorage); value && !saysNothing(value))
+    return error.set("'%s' has %s: weights are read as F32, BF16 or F16; "
+                     "convert them to one of these, and take the key out",
+                     path, kStorage.data());
   for (std::string_view name : kForeign)
     if (JsonValue value = theirs.find(name); value && !saysNothing(value))
       return error.set("'%s' has %s, which this program's model has not: its "

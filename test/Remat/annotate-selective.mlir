@@ -54,7 +54,7 @@
 
 // RUN: reprise-opt %S/Inputs/gpt-fused.mlir --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-selective,reprise-remat-apply,reprise-remat-verify,reprise-remat-print-plan))' 2>&1 \
 // RUN: | FileCheck %s --check-prefix=FUSED
-// FUSED:     warning: recompute label 'core_attn' buys nothing worth its time with fused attention: it frees only the log-sum-exp, 4096 bytes a layer, for {{[0-9]+}} FLOPs a layer
+// FUSED:     warning: recompute label 'core_attn' buys nothing worth its time with fused attention: it frees only the log-sum-exp, 4096 bytes a layer, for {{[0-9]+}} FLOPs a layer; recompute_modules with mlp and layernorm, or recompute_granularity full, free more
 // FUSED:     layer 0: save x0 n1 n1.mean n1.rstd q k v ctx x1 n2 n2.mean n2.rstd u g (1.0 MiB); recompute ctx.lse (4.0 KiB, {{.*}}) for core_attn{{$}}
 // FUSED:     %[[CTX:.*]], %{{.*}} = nn.attention {{.*}} results = [1]>
 // FUSED:     nn.backward

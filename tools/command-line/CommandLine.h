@@ -43,6 +43,12 @@ struct OptionInfo {
   std::vector<std::string> words = {}; ///< Values that it may have.
   bool mayRepeat = false;              ///< Every use counts.
   bool isHidden = false;               ///< Of the help and of shells.
+  std::string same = {}; ///< The name that it shares with its other names.
+
+  /// Whether both are names of one option.
+  bool means(const OptionInfo &other) const {
+    return name == other.name || (!same.empty() && same == other.same);
+  }
 };
 
 /// Options that belong together, those that are used most first.
@@ -84,6 +90,7 @@ struct Given {
   std::string value;
   bool hasValue;
   std::vector<size_t> places; ///< Of its words among all.
+  std::string file = {};      ///< That its last use is in; empty: none.
 };
 
 /// A word that is no option's, and the option whose value stands before it.
@@ -96,7 +103,11 @@ struct Input {
 
 struct Words {
   std::vector<std::string> all;
+  /// The `@file` that each of them is in, empty for none; or nothing at all.
+  std::vector<std::string> files;
   std::vector<Given> options; ///< In their order.
+  /// What is to be noted of options that replace those of a file.
+  std::vector<std::string> notes;
   std::vector<Input> inputs;
 
   const Given *find(std::string_view name) const;
@@ -108,16 +119,19 @@ void addCommonOptions(Tool &tool);
 /// What a tool says instead of working: its help, version or completion, or
 /// what is wrong.
 struct Answer {
-  std::string text;
+  std::string text; ///< `error: ` stands between several errors.
   bool isError;
 };
 
 /// Reads the words behind the name of the program. Names may have underscores
 /// for dashes, and one dash for two. What is wrong is told with the word and
-/// what to write instead: an unknown option, one that is given twice, a value
-/// too few, more than one input.
-std::optional<Answer>
-read(const Tool &tool, const std::vector<std::string> &words, Words &parsed);
+/// what to write instead, all of it at once: an unknown option, one that is
+/// given twice with two values, a value too few, more than one input. Options
+/// that are read are in `parsed` all the same. `files` are those of its member;
+/// a use replaces another one that is in a file before, and not in its own.
+std::optional<Answer> read(const Tool &tool,
+                           const std::vector<std::string> &words, Words &parsed,
+                           const std::vector<std::string> &files = {});
 
 /// Of an input that is not there: if it stands behind a list, how lists are
 /// written; or empty.

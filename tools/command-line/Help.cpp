@@ -55,16 +55,27 @@ static std::string getUsage(const OptionInfo &option) {
   }
 }
 
-static void addOption(std::string &out, const OptionInfo &option) {
-  // A choice that is long is not one word.
-  std::string left = "  " + getUsage(option);
-  if (left.size() > kWidth) {
-    for (size_t bar = left.find('|'); bar != left.npos && left.size() > kWidth;
-         bar = left.find('|', bar + 2))
-      left.insert(bar + 1, " ");
-    addWrapped(out, left.substr(2), 6, 0);
-    left.clear();
+/// A choice that is long, in lines that end behind a bar.
+static std::string breakChoice(std::string_view left) {
+  std::string lines;
+  size_t used = 0;
+  while (!left.empty()) {
+    size_t end = std::min(left.find('|'), left.size() - 1) + 1;
+    if (used > 0 && used + end > kWidth) {
+      lines += "\n      ";
+      used = 6;
+    }
+    lines += left.substr(0, end);
+    used += end;
+    left.remove_prefix(end);
   }
+  return lines;
+}
+
+static void addOption(std::string &out, const OptionInfo &option) {
+  std::string left = "  " + getUsage(option);
+  if (left.size() > kWidth)
+    left = breakChoice(left);
   if (left.size() + 2 > kText) {
     out += left + "\n";
     left.clear();

@@ -116,18 +116,25 @@ public:
   Parser(const Tool &tool, Words &parsed)
       : tool(tool), words(parsed.all), parsed(parsed) {}
 
-  std::optional<std::string> parse();
+  /// What is wrong, one after the other.
+  std::vector<std::string> parse();
 
 private:
   bool readOption();
+  void passValue();
   bool readValue(const OptionInfo &option, Given &given);
   bool checkValue(const OptionInfo &option, Given &given);
   bool add(Given given);
+  bool addToList(Given &first, const Given &given);
+  bool replace(Given &first, Given given);
   void addInput();
+  std::string getFile(size_t word) const {
+    return word < parsed.files.size() ? parsed.files[word] : "";
+  }
   std::string explainUnknown(std::string_view text, std::string_view name);
 
   bool fail(const OptionInfo &option, const std::string &message) {
-    error = "option " + spell(option) + ": " + message;
+    errors.push_back("option " + spell(option) + ": " + message);
     return false;
   }
 
@@ -136,7 +143,7 @@ private:
   Words &parsed;
   size_t next = 0;
   std::optional<Given> last; ///< The option that the word before ends.
-  std::optional<std::string> error;
+  std::vector<std::string> errors;
 };
 } // namespace
 
@@ -173,6 +180,21 @@ std::string Parser::explainUnknown(std::string_view text,
   return message + "; --help lists all";
 }
 
+/// How a switch is set that is said to be on or off in other words.
+static std::string adviseOnTruth(const OptionInfo &option,
+                                 const std::string &value) {
+  if (option.words != std::vector<std::string>{"true", "false"})
+    return "";
+  std::string lower = toLower(value);
+  for (const char *word : {"t", "yes", "y", "on", "1"})
+    if (lower == word)
+      return "; write true";
+  for (const char *word : {"f", "no", "n", "off", "0"})
+    if (lower == word)
+      return "; write false";
+  return "";
+}
+
 bool Parser::checkValue(const OptionInfo &option, Given &given) {
   bool isClosed =
       option.takes == Takes::Word || option.takes == Takes::MaybeWord;
@@ -182,6 +204,7 @@ bool Parser::checkValue(const OptionInfo &option, Given &given) {
       std::string nearest = findNearest(given.value, option.words);
       return fail(option, "needs " + join(option.words) + ", but got " +
                               quote(given.value) +
+                              adviseOnTruth(option, given.value) +
                               (nearest.empty()
                                    ? ""
                                    : "; did you mean " + quote(nearest) + "?"));
@@ -236,31 +259,67 @@ bool Parser::readValue(const OptionInfo &option, Given &given) {
   return true;
 }
 
+/// What a use of an option says: a switch without a value is on.
+static std::string getMeaning(const Given &use) {
+  bool isOn = !use.hasValue && use.option->takes == Takes::MaybeWord;
+  return isOn ? "true" : use.value;
+}
+
+/// A use that says the same again, or replaces that of a file.
+bool Parser::replace(Given &first, Given given) {
+  if (getMeaning(first) != getMeaning(given))
+    parsed.notes.push_back("option " + spell(*given.option) + ": is " +
+                           quote(getMeaning(given)) + ", in place of " +
+                           quote(getMeaning(first)) + " in " + first.file);
+  given.places.insert(given.places.begin(), first.places.begin(),
+                      first.places.end());
+  first = std::move(given);
+  return true;
+}
+
+bool Parser::addToList(Given &first, const Given &given) {
+  if (!first.value.empty() && !given.value.empty())
+    first.value += ",";
+  first.value += given.value;
+  first.places.insert(first.places.end(), given.places.begin(),
+                      given.places.end());
+  return true;
+}
+
 bool Parser::add(Given given) {
   const OptionInfo &option = *given.option;
   last = given;
-  auto first =
-      std::find_if(parsed.options.begin(), parsed.options.end(),
-                   [&](const Given &other) { return other.option == &option; });
+  // Other names are compared where keys are known, unless one is replaced.
+  auto first = std::find_if(
+      parsed.options.begin(), parsed.options.end(), [&](const Given &other) {
+        bool isBehindFile = !other.file.empty() && other.file != given.file;
+        return other.option == &option ||
+               (isBehindFile && option.means(*other.option));
+      });
   if (first == parsed.options.end() || option.mayRepeat) {
     parsed.options.push_back(std::move(given));
     return true;
   }
-  if (option.takes != Takes::List) {
-    auto describe = [](const Given &use) {
-      return use.hasValue ? quote(use.value) : std::string("nothing");
-    };
-    if (!given.hasValue && !first->hasValue)
-      return fail(option, "is given twice");
-    return fail(option, "is given twice, with " + describe(*first) + " and " +
-                            describe(given) + ": which one is meant?");
-  }
-  if (!first->value.empty() && !given.value.empty())
-    first->value += ",";
-  first->value += given.value;
-  first->places.insert(first->places.end(), given.places.begin(),
-                       given.places.end());
-  return true;
+  bool isSame = getMeaning(*first) == getMeaning(given);
+  if (isSame || (!first->file.empty() && first->file != given.file))
+    return replace(*first, std::move(given));
+  if (option.takes == Takes::List)
+    return addToList(*first, given);
+  auto describe = [](const Given &use) {
+    return use.hasValue ? quote(use.value) : std::string("nothing");
+  };
+  return fail(option, "is given twice, with " + describe(*first) + " and " +
+                          describe(given) + ": which one is meant?");
+}
+
+/// The words behind an option that is none here are its values, not inputs,
+/// unless they name a file.
+void Parser::passValue() {
+  bool hasValue = words[next].find('=') != std::string::npos;
+  ++next;
+  last.reset();
+  while (!hasValue && next < words.size() && isListWord(words[next]))
+    ++next;
 }
 
 bool Parser::readOption() {
@@ -274,10 +333,12 @@ bool Parser::readOption() {
     option = findOption(tool, name);
   }
   if (!option) {
-    error = explainUnknown(text, name);
+    errors.push_back(explainUnknown(text, name));
+    passValue();
     return false;
   }
-  Given given = {option, "", false, {next++}};
+  Given given = {option, "", false, {next}, getFile(next)};
+  ++next;
   if (equals != bare.npos) {
     given.value = bare.substr(equals + 1);
     given.hasValue = true;
@@ -302,7 +363,7 @@ void Parser::addInput() {
   ++next;
 }
 
-std::optional<std::string> Parser::parse() {
+std::vector<std::string> Parser::parse() {
   bool areInputs = false;
   while (next < words.size()) {
     const std::string &word = words[next];
@@ -312,11 +373,11 @@ std::optional<std::string> Parser::parse() {
       ++next;
     } else if (areInputs || word.size() < 2 || word[0] != '-') {
       addInput();
-    } else if (!readOption()) {
-      return error;
+    } else {
+      readOption();
     }
   }
-  return std::nullopt;
+  return errors;
 }
 
 const Given *Words::find(std::string_view name) const {
@@ -418,10 +479,16 @@ static std::optional<std::string> checkInputs(const Tool &tool,
 
 std::optional<Answer>
 reprise::tools::read(const Tool &tool, const std::vector<std::string> &words,
-                     Words &parsed) {
+                     Words &parsed, const std::vector<std::string> &files) {
   parsed.all = words;
-  if (std::optional<std::string> error = Parser(tool, parsed).parse())
-    return Answer{*error, true};
+  parsed.files = files;
+  std::vector<std::string> errors = Parser(tool, parsed).parse();
+  if (!errors.empty()) {
+    std::string text;
+    for (const std::string &error : errors)
+      text += (text.empty() ? "" : "\nerror: ") + error;
+    return Answer{text, true};
+  }
   if (parsed.find("help"))
     return Answer{formatHelp(tool), false};
   if (parsed.find("version"))

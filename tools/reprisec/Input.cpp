@@ -141,9 +141,12 @@ driver::readInput(MLIRContext &context, llvm::SourceMgr &sources,
   if (!options.from.empty())
     return readIR(context, sources, options, from, recompute);
   frontend::DescriptionReader reader(sources);
+  bool isWrong = false;
   for (auto [key, name] : llvm::zip(options.keys, options.keyNames))
-    if (key->getNumOccurrences() && failed(reader.setOption(name, *key)))
-      return nullptr;
+    if (key->getNumOccurrences())
+      isWrong |= failed(reader.setOption(name, *key));
+  if (isWrong)
+    return nullptr;
   FailureOr<frontend::Description> description = reader.read(options.input);
   if (failed(description))
     return nullptr;

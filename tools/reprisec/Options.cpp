@@ -16,6 +16,7 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 #include <algorithm>
 #include <cstdlib>
@@ -156,14 +157,19 @@ static llvm::StringRef spell(llvm::StringRef name) {
 void Options::addForeign() {
   using frontend::ForeignOption;
   for (const ForeignOption &foreign : frontend::listForeignOptions()) {
+    bool isList = foreign.kind == ForeignOption::List;
     bool isText = foreign.kind == ForeignOption::Text;
     keys.push_back(std::make_unique<cl::opt<std::string>>(
-        spell(foreign.name), isText ? cl::ValueRequired : cl::ValueOptional));
+        spell(foreign.name),
+        isText || isList ? cl::ValueRequired : cl::ValueOptional));
     keyNames.push_back(foreign.name.str());
     isRecomputeKey.push_back(false);
     tools::OptionInfo option;
     option.name = keys.back()->ArgStr.str();
-    option.takes = isText ? Takes::Text : Takes::MaybeText;
+    option.value = isList ? "a,b" : "value";
+    option.takes = isText   ? Takes::Text
+                   : isList ? Takes::List
+                            : Takes::MaybeText;
     if (foreign.kind == ForeignOption::Switch) {
       option.takes = Takes::MaybeWord;
       option.words = {"true", "false"};
@@ -195,6 +201,7 @@ void Options::addKeys() {
       option.words = info.isSwitch ? std::vector<std::string>{"true", "false"}
                                    : getWords(info.type);
       option.isHidden = index > 0;
+      option.same = names.front();
       tool.topics.back().options.push_back(std::move(option));
     }
   }
@@ -215,22 +222,45 @@ static void checkInput(const tools::Words &words) {
 }
 
 /// The words behind the program's name, with those of the files that `@file`
-/// stands for.
-static std::vector<std::string> expand(int argc, char **argv) {
-  llvm::BumpPtrAllocator allocator;
-  llvm::SmallVector<const char *> words(argv + 1, argv + argc);
-  cl::ExpansionContext config(allocator, cl::TokenizeGNUCommandLine);
-  if (llvm::Error error = config.expandResponseFiles(words))
-    std::exit(fail(llvm::toString(std::move(error))));
-  return {words.begin(), words.end()};
+/// stands for, and which of these each is in.
+static std::vector<std::string> expand(int argc, char **argv,
+                                       std::vector<std::string> &files) {
+  std::vector<std::string> all;
+  for (const char *word : llvm::ArrayRef(argv, argc).drop_front()) {
+    llvm::BumpPtrAllocator allocator;
+    llvm::SmallVector<const char *> words = {word};
+    cl::ExpansionContext config(allocator, cl::TokenizeGNUCommandLine);
+    if (llvm::Error error = config.expandResponseFiles(words))
+      std::exit(fail(llvm::toString(std::move(error))));
+    bool isFile = words.size() != 1 || words.front() != word;
+    all.insert(all.end(), words.begin(), words.end());
+    files.resize(all.size(), isFile ? word : "");
+  }
+  return all;
+}
+
+/// Says what is wrong with the keys that are given, although something else
+/// is, too.
+void Options::checkKeys() const {
+  llvm::SourceMgr sources;
+  frontend::DescriptionReader reader(sources);
+  for (const tools::Given &given : words.options)
+    for (auto [key, name] : llvm::zip(keys, keyNames))
+      if (key->ArgStr == given.option->name)
+        (void)reader.setOption(name, given.value);
 }
 
 void Options::parse(int argc, char **argv) {
   path = argv[0];
-  std::vector<std::string> given = expand(argc, argv);
-  if (std::optional<tools::Answer> answer = tools::read(tool, given, words))
-    std::exit(answer->isError ? fail(answer->text)
-                              : failed(writeFile("-", answer->text)));
+  std::vector<std::string> files, given = expand(argc, argv, files);
+  std::optional<tools::Answer> answer = tools::read(tool, given, words, files);
+  if (answer && answer->isError) {
+    fail(answer->text);
+    checkKeys();
+    std::exit(1);
+  }
+  if (answer)
+    std::exit(failed(writeFile("-", answer->text)));
   checkInput(words);
   if (!words.inputs.empty())
     input = words.inputs.front().text;
@@ -240,6 +270,9 @@ void Options::parse(int argc, char **argv) {
     if (option->addOccurrence(position, option->ArgStr, use.value))
       std::exit(1);
   }
+  if (!quiet)
+    for (const std::string &note : words.notes)
+      llvm::WithColor::note() << note << "\n";
 }
 
 bool CountParser::parse(cl::Option &option, llvm::StringRef name,

@@ -253,6 +253,7 @@ private:
   }
   void addKeys();
   void addForeign();
+  void checkKeys() const;
   void addTopic(const Topic &topic);
 
   tools::Tool tool;

@@ -256,9 +256,14 @@ TEST_F(HubConfig, WhatChangesTheFunction) {
   // Files from before model_type.
   EXPECT_EQ(check(R"({"architectures": ["GPT2LMHeadModel"]})", kLlamaConfig),
             "model_type gpt2" + mid + "llama");
-  for (const char *key : {"quantization_config", "pruned_heads"})
-    EXPECT_EQ(check(with(kLlamaConfig, key, R"({"bits": 4})"), kLlamaConfig),
-              std::string(key) + ", which this program's model has not");
+  EXPECT_EQ(
+      check(with(kLlamaConfig, "pruned_heads", R"({"bits": 4})"), kLlamaConfig),
+      "pruned_heads, which this program's model has not");
+  EXPECT_EQ(check(with(kLlamaConfig, "quantization_config",
+                       R"({"quant_method": "fp8"})"),
+                  kLlamaConfig),
+            "quantization_config: weights are read as F32, BF16 or F16; "
+            "convert them to one of these, and take the key out");
   EXPECT_EQ(check(with(kLlamaConfig, "layer_types",
                        R"(["full_attention", "sliding_attention"])"),
                   kLlamaConfig),
