@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <cstring>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 using namespace reprise::runtime;
@@ -30,11 +31,22 @@ bool reprise::runtime::shareMeetingPlace(Board &board, Transport &transport,
   return true;
 }
 
+/// A watcher, or a rank, of many has a connection to each, and a rank more for
+/// its lanes.
+static void allowManyFiles() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int reprise::runtime::runLaunchedRank(const Launch &launch,
                                       const RankSettings &settings,
                                       RankMain body, void *context,
                                       Error &error) {
   const int rank = int(launch.rank);
+  allowManyFiles();
   Board *board = Board::map(settings, context, /*hasChannels=*/false, error);
   if (!board)
     return 1;

@@ -71,13 +71,22 @@ static int64_t tasksOnNode(const char *text, int64_t node) {
   return 0;
 }
 
-/// Which libraries can meet here, whoever has said the numbers.
-static MpiFamily findFamily() {
-  if (getenv("OMPI_COMM_WORLD_SIZE"))
+/// Which libraries can meet here. torchrun may have been started by another
+/// launcher, once on each machine: its ranks meet by MPI only if that counts
+/// them as torchrun does.
+static MpiFamily findFamily(const Launch &launch) {
+  auto counts = [&](const char *rank, const char *size) {
+    int64_t itsRank = -1, itsSize = -1;
+    return getNumber(rank, 0, itsRank) && getNumber(size, 1, itsSize) &&
+           itsRank == launch.rank && itsSize == launch.size;
+  };
+  const bool isTorch = !strcmp(launch.name, "torchrun");
+  if (isTorch ? counts("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
+              : getenv("OMPI_COMM_WORLD_SIZE") != nullptr)
     return MpiFamily::OpenMpi;
-  if (getenv("PMI_RANK"))
+  if (isTorch ? counts("PMI_RANK", "PMI_SIZE") : getenv("PMI_RANK") != nullptr)
     return MpiFamily::Mpich;
-  return getenv("PMIX_RANK") ? MpiFamily::Any : MpiFamily::None;
+  return !isTorch && getenv("PMIX_RANK") ? MpiFamily::Any : MpiFamily::None;
 }
 
 /// The processors that a process may use; 0: this one. At least one.
@@ -101,7 +110,7 @@ Launch reprise::runtime::findLaunch() {
     if (!getNumber(row.localSize, 1, launch.localSize) &&
         getNumber("SLURM_NODEID", 0, node))
       launch.localSize = tasksOnNode(getenv("SLURM_STEP_TASKS_PER_NODE"), node);
-    launch.family = findFamily();
+    launch.family = findFamily(launch);
     const int64_t all = countProcessors(getppid());
     launch.isBound = launch.size > 1 && countProcessors(0) < all;
     launch.processors = launch.isBound ? all : 0;

@@ -136,6 +136,9 @@ void Line::acceptAll() {
        listener >= 0 && (socket = accept4(listener, nullptr, nullptr,
                                           SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;)
     push(socket, -1, error);
+  if (listener >= 0 && (errno == EMFILE || errno == ENFILE))
+    board.abort(self, "no file descriptors left for the watchers of the other "
+                      "ranks: see ulimit -n");
 }
 
 void Line::take() {

@@ -51,6 +51,11 @@ struct Socket {
 };
 } // namespace
 
+/// What rank 0 answers: nothing that comes back by itself.
+static uint64_t answerTo(uint64_t run, int32_t rank) {
+  return (run ^ 0x9e3779b97f4a7c15) * 0x100000001b3 + uint64_t(rank);
+}
+
 //===----------------------------------------------------------------------===//
 // What launchers say
 //===----------------------------------------------------------------------===//
@@ -87,9 +92,12 @@ bool reprise::runtime::findMeeting(const Launch &launch, Meeting &meeting,
   const bool isSlurm = !strcmp(launch.name, "srun");
   meeting.run = 0xcbf29ce484222325;
   for (const char *name :
-       {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
-        "SLURM_JOB_ID", "SLURM_STEP_ID"})
+       {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"})
     mix(meeting.run, getenv(name));
+  if (host && strchr(host, ':'))
+    return error.set("needs an IPv4 address, or the name of a host, as "
+                     "MASTER_ADDR, but got '%s'",
+                     host);
   if (host && *host)
     snprintf(meeting.host, sizeof(meeting.host), "%s", host);
   else if (isSlurm && nodes && *nodes)
@@ -213,23 +221,123 @@ static int listenAtMeeting(const Meeting &meeting, bool isLocal, Error &error) {
   return -1;
 }
 
-/// Takes the hello of another rank, and answers; -1: it is none of this run.
-static int welcome(int file, const Meeting &meeting, Board &board,
-                   Places &places) {
+namespace {
+/// Somebody who has called, perhaps a rank.
+struct Caller {
+  int file;
+  double since;
+  size_t there; ///< Bytes of `hello`.
   Hello hello;
+};
+
+/// Rank 0 while ranks come. All are heard at once: who says nothing, or is none
+/// of the run, holds up nobody.
+class Host {
+public:
+  Host(const Meeting &meeting, Board &board, Places &places, int listener)
+      : meeting(meeting), board(board), places(places), listener(listener) {}
+  Host(const Host &) = delete;
+  Host &operator=(const Host &) = delete;
+  ~Host();
+
+  bool gather(Error &error);
+
+private:
+  void accept();
+  void hear();
+  void welcome(Caller &caller);
+  int countMissing();
+
+  const Meeting &meeting;
+  Board &board;
+  Places &places;
+  const int listener;
+  List<Caller> callers;
+  List<int> ranks; ///< The sockets of those that have come; -1: none.
+};
+} // namespace
+
+Host::~Host() {
+  for (const Caller &each : callers)
+    if (each.file >= 0)
+      close(each.file);
+  for (int file : ranks)
+    if (file >= 0)
+      close(file);
+}
+
+void Host::accept() {
+  for (int file; (file = accept4(listener, nullptr, nullptr,
+                                 SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
+    Caller caller = {};
+    caller.file = file;
+    caller.since = now();
+    if (!callers.push(caller))
+      close(file);
+  }
+}
+
+/// Takes what callers say; forgets those who are none of the run, or late.
+void Host::hear() {
+  for (Caller &each : callers) {
+    ssize_t count =
+        recv(each.file, reinterpret_cast<char *>(&each.hello) + each.there,
+             sizeof(Hello) - each.there, 0);
+    const bool isOpen =
+        count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+    if (count > 0)
+      each.there += size_t(count);
+    if (each.there == sizeof(Hello)) {
+      welcome(each);
+    } else if (!isOpen || now() - each.since > 1e-3 * kAnswerMilliseconds) {
+      close(each.file);
+      each.file = -1;
+    }
+  }
+  Caller *end =
+      std::remove_if(callers.begin(), callers.end(),
+                     [](const Caller &each) { return each.file < 0; });
+  callers.resize(size_t(end - callers.begin()));
+}
+
+/// A rank that has come before, and has lost patience, takes its place again.
+void Host::welcome(Caller &caller) {
+  const Hello &hello = caller.hello;
+  const int file = caller.file;
+  caller.file = -1;
   sockaddr_in name;
   socklen_t size = sizeof(name);
-  if (!receiveAll(file, &hello, sizeof(hello), kAnswerMilliseconds) ||
-      hello.run != meeting.run || hello.size != board.numRanks ||
+  const uint64_t answer = answerTo(meeting.run, hello.rank);
+  if (hello.run != meeting.run || hello.size != board.numRanks ||
       hello.rank <= 0 || hello.rank >= board.numRanks ||
       getpeername(file, reinterpret_cast<sockaddr *>(&name), &size) != 0 ||
-      !sendAll(file, &meeting.run, sizeof(meeting.run)))
-    return -1;
+      !sendAll(file, &answer, sizeof(answer))) {
+    close(file);
+    return;
+  }
+  int &own = ranks[size_t(hello.rank)];
+  if (own >= 0)
+    close(own);
+  own = file;
   // Of this machine: the others know it by the address of rank 0.
   const bool isHere = (ntohl(name.sin_addr.s_addr) >> 24) == 127;
   places.ranks[size_t(hello.rank)] = {isHere ? 0 : name.sin_addr.s_addr,
                                       hello.place.port, 0};
-  return hello.rank;
+}
+
+/// The ranks that have not come, or have left.
+int Host::countMissing() {
+  int missing = 0;
+  for (int rank = 1; rank < board.numRanks; ++rank) {
+    int &file = ranks[size_t(rank)];
+    char byte;
+    if (file >= 0 && recv(file, &byte, 1, MSG_PEEK) == 0) {
+      close(file);
+      file = -1;
+    }
+    missing += file < 0;
+  }
+  return missing;
 }
 
 static bool tellPlaces(const Places &places, const List<int> &files,
@@ -242,36 +350,32 @@ static bool tellPlaces(const Places &places, const List<int> &files,
   return true;
 }
 
-static bool gather(int listener, const Meeting &meeting, Board &board,
-                   Places &places, List<int> &files, Error &error) {
+bool Host::gather(Error &error) {
+  for (int i = 0; i < board.numRanks; ++i)
+    if (!ranks.push(-1))
+      return error.set("no memory left for the other ranks");
   double last = now();
   for (int missing = board.numRanks - 1; missing > 0;) {
     if (board.isAborted())
       return error.set("another rank has ended the run");
     if (now() - last >= double(board.settings->operationSeconds)) {
       int rank =
-          int(std::find(files.begin() + 1, files.end(), -1) - files.begin());
+          int(std::find(ranks.begin() + 1, ranks.end(), -1) - ranks.begin());
       return error.set("has waited %" PRId64 " s for rank %d to come to port "
                        "%d and those behind it on %s",
                        board.settings->operationSeconds, rank, meeting.port,
                        meeting.host);
     }
-    if (!waitFor(listener, POLLIN, 100))
-      continue;
-    int file =
-        accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (file < 0)
-      continue;
-    int rank = welcome(file, meeting, board, places);
-    if (rank < 0 || files[size_t(rank)] >= 0) {
-      close(file);
-      continue;
-    }
-    files[size_t(rank)] = file;
-    --missing;
-    last = now();
+    // Those who have called say more within milliseconds.
+    waitFor(listener, POLLIN, callers.empty() ? 100 : 1);
+    accept();
+    hear();
+    const int before = missing;
+    missing = countMissing();
+    if (missing < before)
+      last = now();
   }
-  return tellPlaces(places, files, error);
+  return tellPlaces(places, ranks, error);
 }
 
 static bool host(const Meeting &meeting, bool isLocal, Board &board,
@@ -282,15 +386,8 @@ static bool host(const Meeting &meeting, bool isLocal, Board &board,
   if (getrandom(places.secret, sizeof(places.secret), 0) !=
       ssize_t(sizeof(places.secret)))
     return error.set("cannot make a secret: %s", strerror(errno));
-  List<int> files;
-  for (int i = 0; i < board.numRanks; ++i)
-    if (!files.push(-1))
-      return error.set("no memory left for the other ranks");
   places.ranks[0] = {0, own.port, 0};
-  bool isGood = gather(listener.file, meeting, board, places, files, error);
-  for (int file : files)
-    if (file >= 0)
-      close(file);
+  const bool isGood = Host(meeting, board, places, listener.file).gather(error);
   for (RankPlace &place : places.ranks)
     if (place.address == 0)
       place.address = htonl(INADDR_LOOPBACK);
@@ -301,14 +398,17 @@ static bool host(const Meeting &meeting, bool isLocal, Board &board,
 // The other ranks
 //===----------------------------------------------------------------------===//
 
-/// The addresses of a name, at most `most`; how many there are.
-static int resolve(const char *host, uint32_t *addresses, int most) {
+/// The addresses of a name, at most `most`; how many there are. If there are
+/// none, `why` says why.
+static int resolve(const char *host, uint32_t *addresses, int most,
+                   const char *&why) {
   addrinfo hints = {}, *first = nullptr;
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
-  if (getaddrinfo(host, nullptr, &hints, &first) != 0)
+  int count = 0, code = getaddrinfo(host, nullptr, &hints, &first);
+  why = code ? gai_strerror(code) : nullptr;
+  if (code)
     return 0;
-  int count = 0;
   for (addrinfo *each = first; each && count < most; each = each->ai_next)
     addresses[count++] =
         reinterpret_cast<const sockaddr_in *>(each->ai_addr)->sin_addr.s_addr;
@@ -316,17 +416,28 @@ static int resolve(const char *host, uint32_t *addresses, int most) {
   return count;
 }
 
+/// Whether a socket is connected to itself, as may be where nobody listens.
+static bool isOwn(int file) {
+  sockaddr_in self = {}, peer = {};
+  socklen_t size = sizeof(self), other = sizeof(peer);
+  return getsockname(file, reinterpret_cast<sockaddr *>(&self), &size) != 0 ||
+         getpeername(file, reinterpret_cast<sockaddr *>(&peer), &other) != 0 ||
+         (self.sin_port == peer.sin_port &&
+          self.sin_addr.s_addr == peer.sin_addr.s_addr);
+}
+
 /// Says hello at one place; whether rank 0 of this run is there.
 static bool greet(int file, uint32_t address, int port, const Hello &hello) {
   uint64_t answer = 0;
-  return connectTo(file, address, htons(uint16_t(port))) &&
+  return connectTo(file, address, htons(uint16_t(port))) && !isOwn(file) &&
          sendAll(file, &hello, sizeof(hello)) &&
          receiveAll(file, &answer, sizeof(answer), kAnswerMilliseconds) &&
-         answer == hello.run;
+         answer == answerTo(hello.run, hello.rank);
 }
 
 /// What rank 0 says once all have come. It may take long; so that a rank which
-/// is to end does, it is looked for in short turns.
+/// is to end does, it is looked for in short turns. False if rank 0 has left,
+/// or with an error.
 static bool takePlaces(int file, uint32_t address, Board &board, Places &places,
                        Error &error) {
   const double begin = now();
@@ -341,31 +452,49 @@ static bool takePlaces(int file, uint32_t address, Board &board, Places &places,
   if (!receiveAll(file, places.secret, sizeof(places.secret),
                   kAnswerMilliseconds) ||
       !receiveAll(file, places.ranks.begin(), bytes, kAnswerMilliseconds))
-    return error.set("rank 0 has left before all ranks have met");
+    return false;
   for (RankPlace &place : places.ranks)
     if (place.address == 0)
       place.address = address;
   return true;
 }
 
+/// Looks once for rank 0 at all places; `error` ends the search.
+static bool lookAround(const Meeting &meeting, bool isLocal, Board &board,
+                       const Hello &hello, Places &places, const char *&why,
+                       Error &error) {
+  uint32_t addresses[8] = {htonl(INADDR_LOOPBACK)};
+  int count = isLocal ? 1 : resolve(meeting.host, addresses, 8, why);
+  for (int i = 0; i < count * Meeting::kPorts && !error.text[0]; ++i) {
+    Socket line(openSocket());
+    uint32_t address = addresses[i / Meeting::kPorts];
+    if (greet(line.file, address, meeting.port + i % Meeting::kPorts, hello) &&
+        takePlaces(line.file, address, board, places, error))
+      return true;
+  }
+  return false;
+}
+
 static bool visit(const Meeting &meeting, bool isLocal, Board &board, int rank,
                   RankPlace own, Places &places, Error &error) {
   const Hello hello = {meeting.run, rank, board.numRanks, own};
-  const double begin = now();
-  do {
-    uint32_t addresses[8] = {htonl(INADDR_LOOPBACK)};
-    int count = isLocal ? 1 : resolve(meeting.host, addresses, 8);
-    for (int i = 0; i < count * Meeting::kPorts; ++i) {
-      Socket line(openSocket());
-      uint32_t address = addresses[i / Meeting::kPorts];
-      if (greet(line.file, address, meeting.port + i % Meeting::kPorts, hello))
-        return takePlaces(line.file, address, board, places, error);
-    }
+  const char *why = nullptr;
+  error.text[0] = '\0';
+  for (const double begin = now();
+       now() - begin < double(board.settings->operationSeconds);) {
+    if (lookAround(meeting, isLocal, board, hello, places, why, error))
+      return true;
+    if (error.text[0])
+      return false;
     const timespec pause = {0, kPauseNanoseconds};
     nanosleep(&pause, nullptr);
     if (board.isAborted())
       return error.set("another rank has ended the run");
-  } while (now() - begin < double(board.settings->operationSeconds));
+  }
+  if (why)
+    return error.set("cannot find an IPv4 address of the host of rank 0, '%s': "
+                     "%s",
+                     meeting.host, why);
   return error.set("has looked %" PRId64 " s for rank 0 at ports %d to %d of "
                    "%s",
                    board.settings->operationSeconds, meeting.port,

@@ -29,7 +29,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -165,6 +164,13 @@ Sockets::Connection *Sockets::find(const Flow &flow) {
 bool Sockets::add(int file, const Connection &connection, Error &error) {
   int one = 1;
   setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  auto *closed =
+      std::find_if(connections.begin(), connections.end(),
+                   [](const Connection &each) { return each.file < 0; });
+  if (closed != connections.end()) {
+    *closed = connection;
+    return true;
+  }
   if (connections.push(connection))
     return true;
   close(file);
@@ -241,7 +247,8 @@ void Sockets::answer() {
       each.peer = said.rank;
       each.number = said.number;
       each.isIncoming = said.number != kExchanges;
-    } else if (isWhole || count == 0 || (errno != EAGAIN && errno != EINTR)) {
+    } else if (isWhole || count == 0 ||
+               (count < 0 && errno != EAGAIN && errno != EINTR)) {
       close(each.file);
       each.file = -1;
     }
@@ -321,12 +328,13 @@ bool Sockets::advance(Flow &flow, bool &hasMoved, Error &error) {
   int64_t &last = connection->turns[flow.isSend];
   if (last == turn)
     return true;
+  last = turn; // Also where the greeting waits.
   if (!greet(*connection, error))
     return !error.text[0];
   if (!transfer(*connection, flow, hasMoved, error))
     return false;
-  if (!flow.isDone())
-    last = turn;
+  if (flow.isDone())
+    last = turn - 1;
   return true;
 }
 
@@ -507,15 +515,6 @@ bool Sockets::finishSends(Error &error) {
 // A rank
 //===----------------------------------------------------------------------===//
 
-/// A run of many ranks has a connection to each, and more with lanes.
-static void allowManyFiles() {
-  rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-    return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static bool runBody(Sockets &transport, Board &board, const RankWork &work,
                     int &status, Error &error) {
   if (!shareMeetingPlace(board, transport, error))
@@ -540,7 +539,6 @@ int reprise::runtime::runSocketRank(Board &board, int rank,
   int listener = -1, status = 1;
   char engine[64];
   snprintf(engine, sizeof(engine), "started by %s, over TCP", launch.name);
-  allowManyFiles();
   bool isGood = findMeeting(launch, meeting, error) &&
                 (listener = listenForRanks(isLocal, own, error)) >= 0 &&
                 meet(meeting, isLocal, board, rank, own, places, error);
