@@ -390,6 +390,13 @@ void Checker::checkTrain() {
               ", but got seq_length " + Twine(train.seqLength) + " and " +
               positions + " " + Twine(model.numPositions) +
               nameDefaults({"seq_length", positions}));
+  if (int64_t window = model.window.value_or(train.seqLength);
+      window < train.seqLength)
+    error(firstGiven({"sliding_window", "seq_length"}),
+          "needs to be at least seq_length " + Twine(train.seqLength) +
+              ", since attention reaches back over the whole sequence, but "
+              "got " +
+              Twine(window));
   int64_t global = description.getGlobalBatchSize();
   int64_t together = train.microBatchSize * parallel.dataParallel;
   if (global % together != 0)

@@ -52,7 +52,8 @@ struct Model {
   bool groupsQueries = false;
   double hiddenDropout = 0;
   bool hasQueryKeyNorm = false;
-  double rotaryShare = 1; ///< Of the columns of a head.
+  double rotaryShare = 1;        ///< Of the columns of a head.
+  std::optional<int64_t> window; ///< Of attention; at least a sequence.
   /// Of latent attention: columns of the latents of queries, unset: they have
   /// none, and of keys and values; of a head of queries and keys, those without
   /// and with a position; of one of values.
@@ -145,13 +146,13 @@ struct Train {
   std::string lrDecayStyle; ///< "constant", "linear" or "cosine".
   int64_t lrWarmupIters, trainIters;
   std::optional<int64_t> lrDecayIters; ///< Unset: `trainIters`.
-  int64_t getLRDecayIters() const { return lrDecayIters.value_or(trainIters); }
   /// Shorthands for these, resolved when read.
   std::optional<double> warmupFraction;
   std::optional<int64_t> warmupSamples, decaySamples, trainSamples;
+  int64_t getLRDecayIters() const { return lrDecayIters.value_or(trainIters); }
   double adamBeta1, adamBeta2, adamEps, weightDecay;
-  double clipGrad;       ///< 0: gradients are not clipped.
   std::optional<double> startWeightDecay, endWeightDecay; ///< The same.
+  double clipGrad;       ///< 0: gradients are not clipped.
   double moeAuxLoss = 0; ///< Of each layer with experts; 0: none.
   std::string balancing; ///< "aux_loss", "seq_aux_loss" or "none".
   double moeZLoss = 0;   ///< Of the logits of each layer's router; 0: none.

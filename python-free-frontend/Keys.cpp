@@ -220,6 +220,11 @@ static const Key rows[] = {
           Bound::NotNegative),
     taken("use_sliding_window", only<false>,
           "Attention reaches back over a window alone"),
+    taken("sliding_window", model<&Model::window>,
+          "Tokens that attention reaches back over, at least `seq_length`, so "
+          "that this is all of a sequence; unset, or null in a config.json: "
+          "all",
+          Bound::Positive),
 
     {"moe_layer_freq", "model", model<&Model::expertLayers>, Need::Unset,
      "unset",
@@ -344,11 +349,6 @@ static const Key rows[] = {
     {"lr_decay_iters", "train", train<&Train::lrDecayIters>, Need::Unset,
      "`train_iters`", "Steps until the learning rate is `min_lr`",
      Bound::Positive},
-    {"train_iters", "train", train<&Train::trainIters>, Need::Defaulted, "1000",
-     "Steps of the training unless `--steps` says otherwise", Bound::Positive,
-     "", "max_steps"},
-    {"adam_beta1", "train", train<&Train::adamBeta1>, Need::Defaulted, "0.9",
-     "Decay of the mean of gradients", Bound::Rate, "", "beta1"},
     {"lr_warmup_fraction", "train", train<&Train::warmupFraction>, Need::Unset,
      "unset",
      "Megatron's word for `lr_warmup_iters`, as a share of `lr_decay_iters`, "
@@ -363,6 +363,11 @@ static const Key rows[] = {
     {"train_samples", "train", train<&Train::trainSamples>, Need::Unset,
      "unset", "Megatron's word for `train_iters` times `global_batch_size`",
      Bound::Positive, "", "", kMostSamples},
+    {"train_iters", "train", train<&Train::trainIters>, Need::Defaulted, "1000",
+     "Steps of the training unless `--steps` says otherwise", Bound::Positive,
+     "", "max_steps"},
+    {"adam_beta1", "train", train<&Train::adamBeta1>, Need::Defaulted, "0.9",
+     "Decay of the mean of gradients", Bound::Rate, "", "beta1"},
     {"adam_beta2", "train", train<&Train::adamBeta2>, Need::Defaulted, "0.95",
      "Decay of the mean of squared gradients", Bound::Rate, "", "beta2"},
     {"adam_eps", "train", train<&Train::adamEps>, Need::Defaulted, "1e-8",
@@ -370,17 +375,17 @@ static const Key rows[] = {
     {"weight_decay", "train", train<&Train::weightDecay>, Need::Defaulted,
      "0.1", "Decoupled weight decay, of parameters of two or more dimensions",
      Bound::NotNegative},
-    {"clip_grad", "train", train<&Train::clipGrad>, Need::Defaulted, "1.0",
-     "Largest norm of all gradients together; 0 does not clip",
-     Bound::NotNegative, "", "grad_clip"},
-    {"moe_aux_loss_coeff", "train", train<&Train::moeAuxLoss>, Need::Defaulted,
-     "0",
     {"start_weight_decay", "train", train<&Train::startWeightDecay>,
      Need::Unset, "unset",
      "Megatron's word for `weight_decay` at the beginning, which is the same",
      Bound::NotNegative},
     {"end_weight_decay", "train", train<&Train::endWeightDecay>, Need::Unset,
      "unset", "The same at the end", Bound::NotNegative},
+    {"clip_grad", "train", train<&Train::clipGrad>, Need::Defaulted, "1.0",
+     "Largest norm of all gradients together; 0 does not clip",
+     Bound::NotNegative, "", "grad_clip"},
+    {"moe_aux_loss_coeff", "train", train<&Train::moeAuxLoss>, Need::Defaulted,
+     "0",
      "Where layers have experts, factor of a term of the loss for their "
      "balance, of each layer by itself",
      Bound::NotNegative},
@@ -546,7 +551,7 @@ static const Key rows[] = {
      "With the schedule `interleaved`, micro-batches that go through all "
      "chunks "
      "of a stage before others begin; unset: as many as stages",
-     Bound::Positive, "", "decoder_first_pipeline_num_layers"},
+     Bound::Positive, "", "microbatch_group_size_per_virtual_pipeline_stage"},
     {"pipeline_layout", "parallel", parallel<&Parallel::layout>, Need::Unset,
      "unset",
      "Layers of each chunk, in the order of the model, as numbers or in "
@@ -556,7 +561,7 @@ static const Key rows[] = {
      parallel<&Parallel::firstStage>, Need::Unset, "unset",
      "Layers of the first stage; the stages between the ends share theirs "
      "evenly",
-     Bound::Positive, "", "microbatch_group_size_per_virtual_pipeline_stage"},
+     Bound::Positive, "", "decoder_first_pipeline_num_layers"},
     {"num_layers_in_last_pipeline_stage", "parallel",
      parallel<&Parallel::lastStage>, Need::Unset, "unset",
      "Layers of the last stage", Bound::Positive, "",

@@ -304,9 +304,12 @@ static constexpr OtherWord kOtherWords[] = {
     // Architectures of their own, whatever their names are like.
     {"model_type",
      "chatglm|deepseek|gemma|gemma2|gemma3|glm|glm4|gpt_neo|gpt_neox|gpt_oss|"
-     "gptj|llama4|llava|ministral|mistral|mistral3|mllama|olmo|olmo3|olmoe|"
+     "gptj|llama4|llava|ministral|mistral3|mllama|olmo|olmo3|olmoe|"
      "qwen|qwen2_5_vl|qwen2_vl|qwen3_next|qwen3_vl|vaultgemma",
      ""},
+    {"model_type", "aquila|exaone|internlm2|phi3|yi",
+     "; llama is its architecture: its keys are to be written in the section "
+     "'model', and its weights have other names"},
     {"model_type", "gpt3",
      "; gpt2 is its architecture, but for GPT-3's sparse attention"},
     {"activation_function",
@@ -360,11 +363,11 @@ static std::string explainWord(const Key &key, const Value &value,
 static std::string getWord(const Key &key, const Value &value,
                            ArrayRef<StringRef> words) {
   std::optional<bool> truth;
+  if (key.name == "optimizer" && value.text == "adam")
+    return "adamw";
   if (value.kind == Value::Plain && is_contained(words, "on"))
     truth = parseTruth(value.text);
   return truth ? (*truth ? "on" : "off") : value.text;
-  if (key.name == "optimizer" && value.text == "adam")
-    return "adamw";
 }
 
 void reprise::frontend::assign(const Key &key, const Value &value,

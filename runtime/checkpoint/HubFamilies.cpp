@@ -49,6 +49,11 @@ static double numberOfHeads(const JsonValue &config, bool) {
   return numberOf(config, "num_attention_heads");
 }
 
+/// Of Mistral, in tokens; null means none.
+static double window(const JsonValue &, bool isNull) {
+  return isNull ? 0 : 4096;
+}
+
 /// In some classes only null means as many as heads.
 template <int absent>
 static double keyValueHeads(const JsonValue &config, bool isNull) {
@@ -90,6 +95,24 @@ static constexpr HubKey kLlamaKeys[] = {
     {"rms_norm_eps", "", "1e-06"},
     {"attention_bias", "", "false"},
     {"mlp_bias", "", "false"},
+    {"partial_rotary_factor", "", "1.0"},
+    {"use_mrope", "", "false"},
+    {"tie_word_embeddings", "", "false"},
+};
+
+// Mistral
+
+static constexpr HubKey kMistralKeys[] = {
+    {"vocab_size"},
+    {"hidden_size"},
+    {"intermediate_size"},
+    {"num_hidden_layers"},
+    {"num_attention_heads", "", "32"},
+    {"num_key_value_heads", "", nullptr, keyValueHeads<8>},
+    {"head_dim", "", nullptr, widthOfHeads},
+    {"hidden_act", "", "silu"},
+    {"rms_norm_eps", "", "1e-06"},
+    {"sliding_window", "", nullptr, window},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},
@@ -325,6 +348,7 @@ static constexpr HubKey kDeepSeekV3Keys[] = {
 static constexpr HubFamily kFamilies[] = {
     {"gpt2", "GPT2", kGPT2Keys, nullptr},
     {"llama", "Llama", kLlamaKeys, "10000.0"},
+    {"mistral", "Mistral", kMistralKeys, "10000.0"},
     {"qwen2", "Qwen2", kQwen2Keys, "10000.0"},
     {"qwen3", "Qwen3", kQwen3Keys, "10000.0"},
     {"olmo2", "Olmo2", kOlmo2Keys, "10000.0"},
