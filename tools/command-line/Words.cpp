@@ -172,7 +172,8 @@ std::string Parser::explainUnknown(std::string_view text,
     std::vector<std::string> names;
     for (const Topic &topic : tool.topics)
       for (const OptionInfo &option : topic.options)
-        names.push_back(option.name);
+        if (!option.isHidden || !option.same.empty())
+          names.push_back(option.name);
     nearest = findNearest(name, names);
   }
   if (const OptionInfo *option = findOption(tool, nearest))
