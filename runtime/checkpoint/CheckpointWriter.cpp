@@ -257,12 +257,50 @@ CheckpointWriter::~CheckpointWriter() {
 bool CheckpointWriter::save(const RunState &now, const Arena &arena,
                             ThreadPool &pool, Error &error) {
   wait();
+  const double start = runtime::now();
+  return states.take(arena, pool, error) && begin(now, start, error);
+}
+
+bool CheckpointWriter::rescue(const RunState &now, const Arena &arena,
+                              ThreadPool &pool, Error &error) {
+  wait();
+  const double start = runtime::now();
+  if (!states.take(arena, pool, error))
+    return false;
+  if (Error broken; !states.areFinite(broken)) {
+    const bool isSaved = completeStep == now.step;
+    error.set("Parameters are of no use after step %" PRId64
+              ", and not saved%s%s%s: %s",
+              now.step, isSaved ? " again (they are in '" : "",
+              isSaved ? complete.chars : "", isSaved ? "')" : "", broken.text);
+    if (isSaved)
+      passOver(now.step);
+    return false;
+  }
+  return completeStep == now.step ? catchUp(error) : begin(now, start, error);
+}
+
+/// The last one is that of an earlier step.
+void CheckpointWriter::passOver(int64_t step) {
+  completeStep = -1;
+  complete = Path("%s", "");
+  List<int64_t> steps;
+  Error ignored;
+  if (!findCheckpoints(settings.folder, steps, ignored))
+    return;
+  for (int64_t each : steps)
+    if (each < step) {
+      completeStep = each;
+      complete = checkpointPath(settings.folder, each);
+    }
+}
+
+/// Lets a thread write what is there, unless training has to wait for it.
+bool CheckpointWriter::begin(const RunState &now, double start, Error &error) {
   state = now;
   hasReport = false;
   failure = {};
-  report = {state.step, 0, runtime::now()};
-  if (!states.take(arena, pool, error))
-    return false;
+  report = {state.step, 0, start};
   finished = false;
   // Interrupts are for the thread that trains.
   sigset_t all, before;

@@ -77,6 +77,11 @@ public:
   bool save(const RunState &state, const Arena &arena, ThreadPool &pool,
             Error &error);
 
+  /// The same after an error. Refuses parameters that are not finite, and if a
+  /// checkpoint has those already, the last complete one is the one before.
+  bool rescue(const RunState &state, const Arena &arena, ThreadPool &pool,
+              Error &error);
+
   /// Lets LATEST name the last checkpoint that is complete, if that could not
   /// be done when it was written.
   bool catchUp(Error &error);
@@ -135,6 +140,8 @@ private:
   bool openCompanions(Error &error);
   bool addCompanion(const char *name, const char *path, Error &error);
 
+  bool begin(const RunState &state, double start, Error &error);
+  void passOver(int64_t step);
   static void *threadEntry(void *writer);
   void write();
   bool writeFolder(const char *path);

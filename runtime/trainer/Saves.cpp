@@ -36,6 +36,7 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
                     resumed.state.step, arena, pool, ranks, error))
     return false;
   seconds = double(writer.source().size()) / kDiskBytes;
+  firstStep = resumed.state.step;
   return true;
 }
 
@@ -78,13 +79,17 @@ bool Saves::help(Error &error) {
 }
 
 /// False if other ranks have ended, or cannot be told from where on to go on.
-bool Saves::begin(const RunState &state, Error &error) {
-  bool takes = writer.lastStep() != state.step;
+/// A rescue looks at the states, also those that are saved already.
+bool Saves::begin(const RunState &state, bool isRescue, Error &error) {
+  bool takes = isRescue || writer.lastStep() != state.step;
   if (!tell(takes, error))
     return false;
   if (!takes)
     return writer.catchUp(refused), true;
-  if (writer.save(state, arena, pool, refused) || !tensors.haveParts())
+  if (isRescue ? writer.rescue(state, arena, pool, refused)
+               : writer.save(state, arena, pool, refused))
+    return true;
+  if (!tensors.haveParts())
     return true;
   error = refused;
   return false;
@@ -123,7 +128,7 @@ bool Saves::afterStep(const RunState &state, bool isAsked, Error &error) {
     showFailure(failure, state.step - 1);
   if (!saves)
     return tell(saves, error);
-  if (!begin(state, error))
+  if (!begin(state, /*isRescue=*/false, error))
     return false;
   writer.poll();
   if (!showWritten(failure))
@@ -140,21 +145,31 @@ bool Saves::atEnd(const RunState &state, Error &error) {
   writer.wait();
   if (!showWritten(failure))
     showFailure(failure, options.steps);
-  if (!begin(state, error))
+  if (!begin(state, /*isRescue=*/false, error))
     return false;
   writer.wait();
   isLost = !showWritten(error);
   return !isLost;
 }
 
-void Saves::rescue(const RunState &state, bool othersHelp, Error &error) {
-  // Other ranks may have ended, or go on with the step.
-  if (!options.save || isLost || (tensors.haveParts() && !othersHelp))
+/// Rank 0 ends the run when it has saved, so what it would say never comes.
+void Saves::standBy() {
+  bool ends = false;
+  if (Error ignored; !tensors.haveParts() || help(ignored))
+    broadcast(ranks, {0, 1, ranks.size()}, "the last save", &ends, sizeof(ends),
+              ignored);
+}
+
+void Saves::rescue(const RunState &state, Others others, Error &error) {
+  if (options.isSavedElsewhere && others == Others::Ending)
+    return standBy();
+  if (!options.save || isLost || state.step == firstStep ||
+      (tensors.haveParts() && others == Others::Elsewhere))
     return;
   Error failure, earlier;
   writer.wait();
   showWritten(earlier);
-  const bool isBegun = begin(state, failure);
+  const bool isBegun = begin(state, /*isRescue=*/true, failure);
   writer.wait();
   if (showWritten(isBegun ? failure : earlier) && isBegun)
     return;

@@ -115,6 +115,89 @@ TEST_F(Checkpoints, WhenALossIsNoNumberTheLastGoodOneIsNamed) {
   EXPECT_EQ(list("a"), "LATEST step-00000001 ");
 }
 
+/// In the third step, which the correction tells, a number that is none.
+static void spoil(void *const *b, const int64_t *, int64_t, int64_t) {
+  if (*f32(b, 0) > 0.25f)
+    *f32(b, 1) = NAN;
+}
+
+// The update leaves the states alone then, so they are those of the step
+// before, wherever the number comes from.
+TEST_F(Checkpoints, ANumberThatIsNoneSavesTheStepBefore) {
+  ASSERT_EQ(save("good", 2).status, 0);
+  ASSERT_EQ(save("whole", 4).status, 0);
+  const std::vector<RepriseLaunch> before = toy.micro;
+  for (const char *what : {"loss", "gradient norm"}) {
+    const RepriseState *gradient = toy.model.states;
+    while (gradient->kind != REPRISE_STATE_GRADIENT)
+      ++gradient;
+    toy.addLaunch(toy.micro, "spoil", spoil, 1,
+                  {toy.model.biasCorrection1,
+                   !strcmp(what, "loss") ? toy.model.loss : gradient->buffer});
+    toy.finish();
+    const std::string name = what;
+    // Also where the host looks before the update.
+    for (std::vector<std::string> apart :
+         {std::vector<std::string>(), {"--skip-loss-z=100"}}) {
+      Outcome outcome = save(name, 4, apart);
+      std::string text = refusal(outcome);
+      EXPECT_EQ(text.find("the " + name + " of step 3 is nan"), 0u) << text;
+      EXPECT_NE(text.find("; parameters are as step 2 left them. "), text.npos);
+      EXPECT_NE(text.find(". The last checkpoint is '" + name +
+                          "/step-00000002'"),
+                text.npos)
+          << text;
+      EXPECT_NE(outcome.out.find("\"event\":\"saved\""), text.npos);
+      EXPECT_EQ(different("good/step-00000002", name + "/step-00000002"), "");
+      // It comes to the same again, and has nothing to save.
+      EXPECT_EQ(refusal(save(name, 4, {"--resume=auto"})), text);
+      EXPECT_EQ(list(name), "LATEST step-00000002 ");
+      std::filesystem::remove_all(path(name + ".before"));
+      std::filesystem::rename(path(name), path(name + ".before"));
+    }
+    toy.micro = before;
+    toy.finish();
+    const std::string saved = path(name + ".before/step-00000002");
+    ASSERT_EQ(save(name, 4, {"--resume", saved}).status, 0);
+    EXPECT_EQ(different("whole/step-00000004", name + "/step-00000004"), "");
+  }
+}
+
+// Of the first step there is nothing to lose.
+TEST_F(Checkpoints, AnErrorInTheFirstStepSavesNothing) {
+  toy.addLaunch(toy.micro, "spoil",
+                [](void *const *b, const int64_t *, int64_t, int64_t) {
+                  *f32(b, 0) = NAN;
+                },
+                1, {toy.model.loss});
+  toy.finish();
+  std::string text = refusal(save("a", 4));
+  EXPECT_EQ(text.find("the loss of step 1 is nan"), 0u) << text;
+  EXPECT_EQ(text.find("checkpoint"), text.npos) << text;
+  EXPECT_EQ(list("a"), "");
+}
+
+// The update itself has made them useless.
+TEST_F(Checkpoints, ParametersThatAreNoNumbersAreNotSaved) {
+  ASSERT_EQ(save("a", 2).status, 0);
+  toy.model.learningRate = 1e39; // Infinite in f32.
+  std::string text = refusal(save("a", 9, {"--resume=auto"}));
+  EXPECT_TRUE(std::regex_search(
+      text, std::regex("^the loss of step 4 is .*. Parameters are of no use "
+                       "after step 3, and not saved: '[a-z.]+' is "
+                       "-?(nan|inf) at element 0. The last checkpoint is "
+                       "'a/step-00000002'$")))
+      << text;
+  EXPECT_EQ(list("a"), "LATEST step-00000002 ");
+  // Neither is the one that has them the last good one.
+  text = refusal(save("a", 9, {"--resume=auto", "--save-interval=1"}));
+  EXPECT_NE(text.find(" after step 3, and not saved again (they are in "),
+            text.npos)
+      << text;
+  EXPECT_NE(text.find(". The last checkpoint is 'a/step-00000002'"), text.npos)
+      << text;
+}
+
 static const char *cutFile;
 
 // Good parameters are kept, whatever else is wrong.
