@@ -8,6 +8,7 @@
 
 #include "CheckpointWriter.h"
 
+#include "Resume.h"
 #include "runtime/base/Clock.h"
 #include "runtime/base/Crc32c.h"
 #include "runtime/base/Text.h"
@@ -139,6 +140,26 @@ bool CheckpointWriter::setAside(int64_t step, Error &error) {
                    path.chars, old.chars, strerror(errno));
 }
 
+/// Of a folder with checkpoints that this run does not go on from.
+bool CheckpointWriter::refuseOther(int64_t last, Error &error) const {
+  const bool isSame = settings.options &&
+                      isOfRun(model, *settings.options, tensors, settings.data,
+                              checkpointPath(settings.folder, last));
+  if (!isSame)
+    return error.set(
+        "'%s' has checkpoints of another run, the last one of step "
+        "%" PRId64 "; --resume auto goes on from there, or name "
+        "another folder",
+        settings.folder, last);
+  Error more;
+  if (settings.options->steps <= last)
+    more.set(" with --steps %" PRId64 " or more", last + 1);
+  return error.set("'%s' has checkpoints of this run, up to step %" PRId64
+                   "; --resume auto%s goes on from there, or name another "
+                   "folder to begin anew",
+                   settings.folder, last, more.text);
+}
+
 bool CheckpointWriter::prepareFolder(const char *resumedFrom,
                                      int64_t resumedStep, Error &error) {
   const char *path = settings.folder;
@@ -158,11 +179,7 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
   bool isOwn =
       resumedFrom && sameFolder(resumedFrom, checkpointPath(path, resumedStep));
   if (!steps.empty() && !isOwn)
-    return error.set(
-        "'%s' has checkpoints of another run, the last one of step "
-        "%" PRId64 "; --resume auto goes on from there, or name "
-        "another folder",
-        path, steps.back());
+    return refuseOther(steps.back(), error);
   if (isOwn) {
     completeStep = resumedStep;
     complete = checkpointPath(path, resumedStep);
@@ -239,6 +256,13 @@ bool CheckpointWriter::start(const SaveSettings &chosen,
   return prepareFolder(resumedFrom, resumedStep, error) &&
          states.start(settings.room, arena, pool, ranks, error) &&
          noteTensors(error) && cutShards(error) && openCompanions(error);
+}
+
+int64_t CheckpointWriter::leastBytes() const {
+  int64_t bytes = states.size();
+  for (const Companion &companion : companions)
+    bytes += companion.file.size;
+  return bytes;
 }
 
 CheckpointWriter::~CheckpointWriter() {

@@ -37,6 +37,8 @@ struct SaveSettings {
   /// Files of parameters get no larger, if they have more than one tensor.
   int64_t shardBytes = INT64_C(5'000'000'000);
   SaveRoom room = {};
+  /// By what the run is known again; null: it is not.
+  const CheckpointOptions *options = nullptr;
 };
 
 /// A checkpoint that was written.
@@ -67,6 +69,9 @@ public:
   bool start(const SaveSettings &settings, const char *resumedFrom,
              int64_t resumedStep, const Arena &arena, ThreadPool &pool,
              Transport &ranks, Error &error);
+
+  /// The bytes of a checkpoint, without headers of files and trainer.json.
+  int64_t leastBytes() const;
 
   /// What is written, and the memory that takes beside the plan.
   const SavedStates &source() const { return states; }
@@ -134,6 +139,7 @@ private:
 
   bool prepareFolder(const char *resumedFrom, int64_t resumedStep,
                      Error &error);
+  bool refuseOther(int64_t lastStep, Error &error) const;
   bool setAside(int64_t step, Error &error);
   bool noteTensors(Error &error);
   bool cutShards(Error &error);

@@ -81,6 +81,7 @@ public:
 private:
   bool prepare(Error &error);
   bool openData(Error &error);
+  void warn();
   void findPeak();
   bool loadStates(Error &error);
   bool runStep(Error &error);
@@ -204,6 +205,9 @@ bool Trainer::prepare(Error &error) {
                           error)) ||
       !measures.start(error) || !metrics.open(options, state.step, error))
     return false;
+  // A log for programs begins with its plan.
+  if (!options.json)
+    warn();
   findPeak();
   char machine[256] = "";
   device.describe(machine, sizeof(machine));
@@ -212,12 +216,21 @@ bool Trainer::prepare(Error &error) {
   if (options.initFrom)
     log.weights(began.weights, began.data, data.stream().isText());
   if (began.resumed.folder.chars[0])
-    log.resumed(began.resumed, began.data);
+    log.resumed(began.resumed);
+  if (options.json)
+    warn();
   if (placement.note[0])
     log.note(placement.note);
   saves.announce();
   inference.announce(log);
   return Log::flush(error);
+}
+
+/// Says what may not be as it is meant to be.
+void Trainer::warn() {
+  if (began.resumed.folder.chars[0])
+    log.changed(began.resumed, began.data);
+  saves.warn();
 }
 
 /// Finds what utilization is measured against.

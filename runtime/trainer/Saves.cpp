@@ -8,6 +8,7 @@
 
 #include "Saves.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/transport/Collectives.h"
 
 #include <algorithm>
@@ -27,6 +28,7 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
   SaveSettings settings = {options.save, options.keepLast,
                            options.seed, options.shuffled,
                            data,         options.data};
+  settings.options = &options;
   if (options.data.size() == 0 && goesOn)
     settings.data = resumed.data;
   settings.companionsFrom = goesOn ? resumed.folder.chars : options.initFrom;
@@ -38,6 +40,41 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
   seconds = double(writer.source().size()) / kDiskBytes;
   firstStep = resumed.state.step;
   return true;
+}
+
+/// The most checkpoints that lie beside those which are there already.
+int64_t Saves::countPlaces() const {
+  if (options.steps <= firstStep)
+    return writer.lastStep() == firstStep ? 0 : 1;
+  int64_t count = 1; // Of the last step.
+  if (int64_t interval = options.saveInterval)
+    count += (options.steps - 1) / interval - firstStep / interval;
+  List<int64_t> there;
+  Error ignored;
+  if (options.keepLast == 0 || !findCheckpoints(options.save, there, ignored))
+    return count;
+  // One is removed when the next is whole.
+  const int64_t kept = options.keepLast - int64_t(there.size());
+  return std::min(count, std::max<int64_t>(kept, 0) + 1);
+}
+
+void Saves::warn() const {
+  if (!options.save)
+    return;
+  const int64_t left = freeSpace(options.save), places = countPlaces();
+  const int64_t bytes = writer.leastBytes();
+  if (left < 0 || places == 0 || left / places >= bytes)
+    return;
+  Error text, most, advice;
+  if (places > 1)
+    most.set(", and up to %" PRId64 " lie there at a time", places);
+  if (places > 2 && options.keepLast == 0)
+    advice.set("; --keep-last 2 takes room for 3");
+  text.set("--save %s has %s left on its disk, but a checkpoint of this run "
+           "takes %s%s%s",
+           options.save, human(left).chars, human(bytes).chars, most.text,
+           advice.text);
+  log.warning(text.text);
 }
 
 void Saves::announce() {

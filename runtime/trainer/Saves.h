@@ -40,6 +40,9 @@ public:
   /// and the tokenizer if `tokenizer` is not null.
   bool start(const Resumed &resumed, const DataMark &data,
              const char *tokenizer, Error &error);
+  /// Warns if the disk has no room for what will be saved. (Others may take
+  /// more of it, or give some back, so nothing is refused.)
+  void warn() const;
   /// Shows what will be saved, and what could not be removed.
   void announce();
 
@@ -65,6 +68,7 @@ private:
   bool isDue(int64_t step) const {
     return options.saveInterval && step % options.saveInterval == 0;
   }
+  int64_t countPlaces() const;
   bool begin(const RunState &state, bool isRescue, Error &error);
   bool tell(bool &takes, Error &error);
   bool helpsOthers() const {
@@ -86,7 +90,7 @@ private:
   Error refused; ///< Why the last one did not even begin.
   double seconds = 0;
   int64_t firstStep = 0; ///< What the run began behind.
-  bool isLost = false; ///< Whether the last step could not be saved.
+  bool isLost = false;   ///< Whether the last step could not be saved.
 };
 
 } // namespace reprise::runtime

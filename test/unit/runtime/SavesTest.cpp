@@ -13,6 +13,7 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 using namespace reprise::runtime;
@@ -143,9 +144,9 @@ TEST_F(Checkpoints, ANumberThatIsNoneSavesTheStepBefore) {
       std::string text = refusal(outcome);
       EXPECT_EQ(text.find("the " + name + " of step 3 is nan"), 0u) << text;
       EXPECT_NE(text.find("; parameters are as step 2 left them. "), text.npos);
-      EXPECT_NE(text.find(". The last checkpoint is '" + name +
-                          "/step-00000002'"),
-                text.npos)
+      EXPECT_NE(
+          text.find(". The last checkpoint is '" + name + "/step-00000002'"),
+          text.npos)
           << text;
       EXPECT_NE(outcome.out.find("\"event\":\"saved\""), text.npos);
       EXPECT_EQ(different("good/step-00000002", name + "/step-00000002"), "");
@@ -251,6 +252,66 @@ TEST_F(Checkpoints, AFullDiskUnderATableSavesTheStepThatIsDone) {
   snprintf(name, sizeof(name), "step-%08" PRId64, last);
   EXPECT_GT(last, 100);
   EXPECT_EQ(list("a"), "LATEST " + std::string(name) + " ");
+}
+
+//===----------------------------------------------------------------------===//
+// Room on the disk
+//===----------------------------------------------------------------------===//
+
+/// What the disk has left; -1: what it says.
+static int64_t diskBytes = -1;
+
+extern "C" {
+int __real_statvfs(const char *path, struct statvfs *info);
+int __wrap_statvfs(const char *path, struct statvfs *info) {
+  const int code = __real_statvfs(path, info);
+  if (diskBytes >= 0)
+    info->f_blocks = 1 << 20, info->f_frsize = 1,
+    info->f_bavail = fsblkcnt_t(diskBytes);
+  return code;
+}
+}
+
+TEST_F(Checkpoints, ADiskThatIsTooSmallIsSaidAtTheStart) {
+  const int64_t bytes = 3 * 4 * (2 * kVocab * kWidth + kVocab); // 73.5 KiB
+  auto warning = [&](int64_t left, const std::string &name, int steps,
+                     std::vector<std::string> args) {
+    diskBytes = left;
+    Outcome outcome = save(name, steps, args);
+    diskBytes = -1;
+    EXPECT_EQ(outcome.status, 0) << outcome.err; // It is no refusal.
+    const std::string key = "{\"event\":\"warning\",\"warning\":\"";
+    size_t at = outcome.out.find(key);
+    if (at == outcome.out.npos)
+      return std::string();
+    at += key.size();
+    std::string text = outcome.out.substr(at, outcome.out.find('"', at) - at);
+    return text.substr(text.find(" has ") + 1);
+  };
+  EXPECT_EQ(warning(bytes, "a", 5, {}), "");
+  const std::string one = "left on its disk, but a checkpoint of this run "
+                          "takes 73.50 KiB";
+  EXPECT_EQ(warning(600, "b", 5, {}), "has 600 B " + one);
+  // After steps 2 and 4, and the last one.
+  EXPECT_EQ(warning(3 * bytes, "c", 5, {"--save-interval=2"}), "");
+  EXPECT_EQ(warning(3 * bytes - 1, "d", 5, {"--save-interval=2"}),
+            "has 220.50 KiB " + one +
+                ", and up to 3 lie there at a time; "
+                "--keep-last 2 takes room for 3");
+  EXPECT_EQ(warning(4 * bytes, "e", 4, {"--save-interval=1"}), "");
+  EXPECT_EQ(warning(3 * bytes, "f", 9, {"--save-interval=1", "--keep-last=2"}),
+            "");
+  EXPECT_EQ(
+      warning(3 * bytes - 1, "g", 9, {"--save-interval=1", "--keep-last=2"}),
+      "has 220.50 KiB " + one + ", and up to 3 lie there at a time");
+  // What is there has its place: there is one more until the next is whole.
+  EXPECT_EQ(warning(bytes, "g", 20,
+                    {"--save-interval=1", "--keep-last=2", "--resume=auto"}),
+            "");
+  EXPECT_EQ(warning(bytes - 1, "g", 29,
+                    {"--save-interval=1", "--keep-last=2", "--resume=auto"}),
+            "has 73.50 KiB " + one);
+  EXPECT_EQ(warning(0, "g", 29, {"--resume=auto"}), ""); // Nothing to write.
 }
 
 //===----------------------------------------------------------------------===//
