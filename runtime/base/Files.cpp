@@ -18,6 +18,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 using namespace reprise::runtime;
@@ -86,6 +87,14 @@ bool reprise::runtime::makeFolders(Path &path) {
       *c = '/';
     }
   return make();
+}
+
+int64_t reprise::runtime::freeSpace(const char *folder) {
+  struct statvfs info;
+  // Some of those that are elsewhere have no numbers.
+  if (statvfs(folder, &info) != 0 || info.f_blocks == 0)
+    return -1;
+  return int64_t(info.f_bavail) * int64_t(info.f_frsize);
 }
 
 bool reprise::runtime::syncFolder(const char *path) {

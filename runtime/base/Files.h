@@ -51,6 +51,10 @@ private:
 /// one that could not be made.
 bool makeFolders(Path &path);
 
+/// The bytes that this user can still write into the file system of a folder;
+/// -1 if it does not say.
+int64_t freeSpace(const char *folder);
+
 /// Waits until the disk has the names of a folder's files; false with `errno`.
 bool syncFolder(const char *path);
 

@@ -8,6 +8,7 @@
 
 #include "CheckpointWriter.h"
 
+#include "Resume.h"
 #include "runtime/base/Clock.h"
 #include "runtime/base/Crc32c.h"
 #include "runtime/base/Text.h"
@@ -139,6 +140,26 @@ bool CheckpointWriter::setAside(int64_t step, Error &error) {
                    path.chars, old.chars, strerror(errno));
 }
 
+/// Of a folder with checkpoints that this run does not go on from.
+bool CheckpointWriter::refuseOther(int64_t last, Error &error) const {
+  const bool isSame = settings.options &&
+                      isOfRun(model, *settings.options, tensors, settings.data,
+                              checkpointPath(settings.folder, last));
+  if (!isSame)
+    return error.set(
+        "'%s' has checkpoints of another run, the last one of step "
+        "%" PRId64 "; --resume auto goes on from there, or name "
+        "another folder",
+        settings.folder, last);
+  Error more;
+  if (settings.options->steps <= last)
+    more.set(" with --steps %" PRId64 " or more", last + 1);
+  return error.set("'%s' has checkpoints of this run, up to step %" PRId64
+                   "; --resume auto%s goes on from there, or name another "
+                   "folder to begin anew",
+                   settings.folder, last, more.text);
+}
+
 bool CheckpointWriter::prepareFolder(const char *resumedFrom,
                                      int64_t resumedStep, Error &error) {
   const char *path = settings.folder;
@@ -158,11 +179,7 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
   bool isOwn =
       resumedFrom && sameFolder(resumedFrom, checkpointPath(path, resumedStep));
   if (!steps.empty() && !isOwn)
-    return error.set(
-        "'%s' has checkpoints of another run, the last one of step "
-        "%" PRId64 "; --resume auto goes on from there, or name "
-        "another folder",
-        path, steps.back());
+    return refuseOther(steps.back(), error);
   if (isOwn) {
     completeStep = resumedStep;
     complete = checkpointPath(path, resumedStep);
@@ -241,6 +258,13 @@ bool CheckpointWriter::start(const SaveSettings &chosen,
          noteTensors(error) && cutShards(error) && openCompanions(error);
 }
 
+int64_t CheckpointWriter::leastBytes() const {
+  int64_t bytes = states.size();
+  for (const Companion &companion : companions)
+    bytes += companion.file.size;
+  return bytes;
+}
+
 CheckpointWriter::~CheckpointWriter() {
   if (running)
     pthread_join(thread, nullptr);
@@ -257,12 +281,50 @@ CheckpointWriter::~CheckpointWriter() {
 bool CheckpointWriter::save(const RunState &now, const Arena &arena,
                             ThreadPool &pool, Error &error) {
   wait();
+  const double start = runtime::now();
+  return states.take(arena, pool, error) && begin(now, start, error);
+}
+
+bool CheckpointWriter::rescue(const RunState &now, const Arena &arena,
+                              ThreadPool &pool, Error &error) {
+  wait();
+  const double start = runtime::now();
+  if (!states.take(arena, pool, error))
+    return false;
+  if (Error broken; !states.areFinite(broken)) {
+    const bool isSaved = completeStep == now.step;
+    error.set("Parameters are of no use after step %" PRId64
+              ", and not saved%s%s%s: %s",
+              now.step, isSaved ? " again (they are in '" : "",
+              isSaved ? complete.chars : "", isSaved ? "')" : "", broken.text);
+    if (isSaved)
+      passOver(now.step);
+    return false;
+  }
+  return completeStep == now.step ? catchUp(error) : begin(now, start, error);
+}
+
+/// The last one is that of an earlier step.
+void CheckpointWriter::passOver(int64_t step) {
+  completeStep = -1;
+  complete = Path("%s", "");
+  List<int64_t> steps;
+  Error ignored;
+  if (!findCheckpoints(settings.folder, steps, ignored))
+    return;
+  for (int64_t each : steps)
+    if (each < step) {
+      completeStep = each;
+      complete = checkpointPath(settings.folder, each);
+    }
+}
+
+/// Lets a thread write what is there, unless training has to wait for it.
+bool CheckpointWriter::begin(const RunState &now, double start, Error &error) {
   state = now;
   hasReport = false;
   failure = {};
-  report = {state.step, 0, runtime::now()};
-  if (!states.take(arena, pool, error))
-    return false;
+  report = {state.step, 0, start};
   finished = false;
   // Interrupts are for the thread that trains.
   sigset_t all, before;

@@ -37,6 +37,8 @@ struct SaveSettings {
   /// Files of parameters get no larger, if they have more than one tensor.
   int64_t shardBytes = INT64_C(5'000'000'000);
   SaveRoom room = {};
+  /// By what the run is known again; null: it is not.
+  const CheckpointOptions *options = nullptr;
 };
 
 /// A checkpoint that was written.
@@ -68,6 +70,9 @@ public:
              int64_t resumedStep, const Arena &arena, ThreadPool &pool,
              Transport &ranks, Error &error);
 
+  /// The bytes of a checkpoint, without headers of files and trainer.json.
+  int64_t leastBytes() const;
+
   /// What is written, and the memory that takes beside the plan.
   const SavedStates &source() const { return states; }
 
@@ -76,6 +81,11 @@ public:
   /// not begin.
   bool save(const RunState &state, const Arena &arena, ThreadPool &pool,
             Error &error);
+
+  /// The same after an error. Refuses parameters that are not finite, and if a
+  /// checkpoint has those already, the last complete one is the one before.
+  bool rescue(const RunState &state, const Arena &arena, ThreadPool &pool,
+              Error &error);
 
   /// Lets LATEST name the last checkpoint that is complete, if that could not
   /// be done when it was written.
@@ -129,12 +139,15 @@ private:
 
   bool prepareFolder(const char *resumedFrom, int64_t resumedStep,
                      Error &error);
+  bool refuseOther(int64_t lastStep, Error &error) const;
   bool setAside(int64_t step, Error &error);
   bool noteTensors(Error &error);
   bool cutShards(Error &error);
   bool openCompanions(Error &error);
   bool addCompanion(const char *name, const char *path, Error &error);
 
+  bool begin(const RunState &state, double start, Error &error);
+  void passOver(int64_t step);
   static void *threadEntry(void *writer);
   void write();
   bool writeFolder(const char *path);

@@ -37,6 +37,9 @@ public:
   /// not what was written, or only not what this run needs.
   bool open(ThreadPool &pool, Resumed &resumed, Error &error);
 
+  /// The part that is about the run: nothing but trainer.json is read.
+  bool openRun(Resumed &resumed, Error &error);
+
   /// Reads the states of an open checkpoint.
   bool load(Arena &arena, ThreadPool &pool, Error &error) const;
 
@@ -398,12 +401,16 @@ bool Checkpoint::checkSums(ThreadPool &pool, Error &error) {
                    crc32c(setOf(bad).bytesOf(source), size_t(source.bytes)));
 }
 
+bool Checkpoint::openRun(Resumed &resumed, Error &error) {
+  return readTrainer(error) && integer("step", resumed.state.step, error) &&
+         checkRun(error) && readMark(resumed.data, error) &&
+         findChanges(resumed.changes, error) &&
+         readOutliers("losses", resumed.state.losses, error) &&
+         readOutliers("grad_norms", resumed.state.gradNorms, error);
+}
+
 bool Checkpoint::open(ThreadPool &pool, Resumed &resumed, Error &error) {
-  if (!readTrainer(error) || !integer("step", resumed.state.step, error) ||
-      !checkRun(error) || !readMark(resumed.data, error) ||
-      !findChanges(resumed.changes, error) ||
-      !readOutliers("losses", resumed.state.losses, error) ||
-      !readOutliers("grad_norms", resumed.state.gradNorms, error))
+  if (!openRun(resumed, error))
     return false;
   if (!checkFiles(error))
     return damaged();
@@ -496,6 +503,18 @@ static bool findFolder(const CheckpointOptions &options, Path &folder,
                      folder.chars, kTrainerFile);
   folder = Path("%s", "");
   return true;
+}
+
+bool reprise::runtime::isOfRun(const RepriseModel &model,
+                               const CheckpointOptions &options,
+                               const ModelTensors &tensors,
+                               const DataMark &data, const char *path) {
+  Checkpoint checkpoint(model, options, tensors, path);
+  Resumed then;
+  Error ignored;
+  return checkpoint.openRun(then, ignored) && !then.changes.text[0] &&
+         then.data.tokens == data.tokens && then.data.crc == data.crc &&
+         then.data.tokenizer == data.tokenizer;
 }
 
 bool reprise::runtime::wasTrainedOnBytes(const CheckpointOptions &options) {

@@ -11,6 +11,8 @@
 #include "runtime/base/FreeMemory.h"
 #include "runtime/base/Text.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -106,6 +108,26 @@ bool SavedStates::take(const Arena &arena, ThreadPool &pool, Error &error) {
   if (ranks)
     return tensors.gather(arena, places.begin(), *ranks, error);
   return !copy || tensors.copyOut(arena, places.begin(), pool, error);
+}
+
+bool SavedStates::areFinite(Error &error) const {
+  for (int i = 0; i < tensors.numParameters(); ++i) {
+    int64_t before = 0;
+    const bool good = read(i, [&](const void *bytes, size_t size) {
+      const float *values = static_cast<const float *>(bytes);
+      const float *end = values + size / sizeof(float);
+      const float *bad = std::find_if_not(
+          values, end, [](float value) { return std::isfinite(value); });
+      if (bad != end)
+        return error.set("'%s' is %s at element %" PRId64, tensors[i].name,
+                         shown(double(*bad)).chars, before + (bad - values));
+      before += end - values;
+      return true;
+    });
+    if (!good)
+      return false;
+  }
+  return true;
 }
 
 SavedStates::~SavedStates() { free(copy); }

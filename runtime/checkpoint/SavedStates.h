@@ -54,6 +54,11 @@ public:
   /// and without a copy none until all is written.
   bool take(const Arena &arena, ThreadPool &pool, Error &error);
 
+  /// Whether all parameters are finite, of what `take` has copied or left where
+  /// it is; an error has the first that is not. (Moments may be infinite and
+  /// training still go on.)
+  bool areFinite(Error &error) const;
+
   /// Calls `write(bytes, count)` for the bytes of a tensor of a file, in order,
   /// until that returns false.
   template <typename Write>

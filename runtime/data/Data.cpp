@@ -55,19 +55,22 @@ bool Samples::open(const Paths &files, const TokenFormat &format,
   int64_t needed = rows > 0 ? rows * shape.length + 1 : 0;
   if (tokens.size() >= needed)
     return tokens.check(vocabSize, format.pool, error);
-  char shortage[256];
-  snprintf(shortage, sizeof(shortage),
-           "%" PRId64 " tokens, but %s needs %" PRId64 ": %" PRId64
-           " rows of %" PRId64 " and one more; use more data, or compile with "
-           "a smaller %s or seq_length",
-           tokens.size(), what, needed, rows, shape.length, key);
   int64_t others = tokens.numFiles() - 1;
   const PlainFile &last = tokens.file(others);
+  const bool isEmpty = others == 0 && last.size == 0;
+  char count[32], shortage[256];
+  snprintf(count, sizeof(count), "%" PRId64 " tokens", tokens.size());
+  snprintf(shortage, sizeof(shortage),
+           "%s, but %s needs %" PRId64 "%s: %" PRId64 " rows of %" PRId64
+           " and one more; use more data, or compile with "
+           "a smaller %s or seq_length",
+           isEmpty ? " is empty" : count, what, needed,
+           isEmpty ? " tokens" : "", rows, shape.length, key);
   if (tokens.isText(others) && last.size > 0)
     return error.setAt(last.placeOf(last.size), "the data ends after %s",
                        shortage);
   if (others == 0)
-    return error.set("'%s': %s", last.path, shortage);
+    return error.set("'%s'%s%s", last.path, isEmpty ? "" : ": ", shortage);
   return error.set("'%s' and %" PRId64 " more file%s: %s", tokens.file(0).path,
                    others, others == 1 ? "" : "s", shortage);
 }

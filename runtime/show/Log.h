@@ -72,10 +72,15 @@ public:
   bool sample(const SampleReport &report, Error &error);
   /// Something that the user should know, at the start.
   void note(const char *text);
+  /// Something that the user should not miss: on standard error, unless the log
+  /// is for programs.
+  void warning(const char *text);
   /// Weights that were read from options.initFrom; `isText`: the data.
   void weights(const WeightsReport &report, const DataMark &data, bool isText);
-  /// Where the run goes on, and with what.
-  void resumed(const Resumed &resumed, const DataMark &data);
+  /// Where the run goes on.
+  void resumed(const Resumed &resumed);
+  /// With what else than before, if anything.
+  void changed(const Resumed &resumed, const DataMark &data);
   /// Checkpoints that will be written, and from what.
   void saving(const SavedStates &source);
   /// A checkpoint that was written.

@@ -70,7 +70,7 @@ static Text shownSum(int64_t crc) {
   return text;
 }
 
-void Log::resumed(const Resumed &resumed, const DataMark &data) {
+void Log::resumed(const Resumed &resumed) {
   int64_t step = resumed.state.step;
   if (options.json) {
     JsonWriter json(stdout);
@@ -83,6 +83,16 @@ void Log::resumed(const Resumed &resumed, const DataMark &data) {
       printf(" of %" PRId64, options.steps);
     printf(" is finished\n");
   }
+  if (options.steps > 0 && step >= options.steps) {
+    Error text;
+    text.set("step %" PRId64 " is finished, so nothing is left to do; --steps "
+             "%" PRId64 " or more goes on",
+             step, step + 1);
+    note(text.text);
+  }
+}
+
+void Log::changed(const Resumed &resumed, const DataMark &data) {
   const DataMark &then = resumed.data;
   auto differ = [](int64_t a, int64_t b) {
     return a != DataMark::kUnknown && b != DataMark::kUnknown && a != b;
@@ -96,9 +106,9 @@ void Log::resumed(const Resumed &resumed, const DataMark &data) {
              "%08" PRIx64 " now), so other samples may follow",
              shownSum(then.crc).chars, data.crc);
   if (text.text[0])
-    note(text.text);
+    warning(text.text);
   if (resumed.changes.text[0])
-    note(resumed.changes.text);
+    warning(resumed.changes.text);
   bool usesTokens = data.tokens > 0 || options.tokenizer;
   if (usesTokens && differ(data.tokenizer, then.tokenizer)) {
     text.set("the tokenizer is another one than then (%s then, ",
@@ -106,13 +116,7 @@ void Log::resumed(const Resumed &resumed, const DataMark &data) {
     size_t length = strlen(text.text);
     snprintf(text.text + length, sizeof(text.text) - length, "%s now)",
              shownSum(data.tokenizer).chars);
-    note(text.text);
-  }
-  if (options.steps > 0 && step >= options.steps) {
-    text.set("step %" PRId64 " is finished, so nothing is left to do; --steps "
-             "%" PRId64 " or more goes on",
-             step, step + 1);
-    note(text.text);
+    warning(text.text);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/text/JsonWriter.h"
 
 #include <cinttypes>
+#include <cstdlib>
 
 using namespace reprise::runtime;
 
@@ -23,6 +24,18 @@ void Log::note(const char *text) {
         .finish();
   } else {
     printf("note     %s\n", text);
+  }
+}
+
+void Log::warning(const char *text) {
+  if (options.json) {
+    JsonWriter json(stdout);
+    json.object().member("event", "warning").member("warning", text).finish();
+  } else if (!options.isQuiet) {
+    fflush(stdout); // What came before stands before it.
+    const bool isColored = hasBar && !getenv("NO_COLOR");
+    fprintf(stderr, "%swarning: %s%s\n", isColored ? "\033[1;35m" : "",
+            isColored ? "\033[0m" : "", text);
   }
 }
 

@@ -191,12 +191,10 @@ bool Inference::drawToken(int64_t stepsDone, int64_t i, int32_t &token,
                           Error &error) {
   const float *logits = arena.at<float>(model.logits);
   for (int64_t v = 0; v < model.vocabSize; ++v)
-    if (!std::isfinite(logits[v])) {
-      isBroken = true;
+    if (!std::isfinite(logits[v]))
       return error.set("after step %" PRId64 " the model gives token %" PRId64
                        " the logit %g, so it cannot write",
                        stepsDone, v, double(logits[v]));
-    }
   const Sampling how = {options.temperature, options.topK};
   const uint32_t random = reprisePhilox(options.seed, uint32_t(stepsDone),
                                         kSampleStream, 0, uint64_t(i));

@@ -61,9 +61,6 @@ public:
   bool run(int64_t stepsDone, bool isLast, MemoryCheck *check, Log &log,
            Metrics &metrics, Error &error);
 
-  /// Whether the model was found to give what is no number.
-  bool foundBrokenModel() const { return isBroken; }
-
 private:
   bool validate(int64_t stepsDone, MemoryCheck *check, Log &log,
                 Metrics &metrics, Error &error);
@@ -81,7 +78,6 @@ private:
   Transport &ranks;
   const volatile sig_atomic_t &interrupted;
 
-  bool isBroken = false;
   ValidationData data;
   int64_t numBatches = 0; ///< Of validation; 0 if there is none.
 

@@ -81,6 +81,7 @@ public:
 private:
   bool prepare(Error &error);
   bool openData(Error &error);
+  void warn();
   void findPeak();
   bool loadStates(Error &error);
   bool runStep(Error &error);
@@ -89,6 +90,7 @@ private:
   void tell(Activity::Kind kind, double seconds = 0);
   void showLife(int64_t microBatches);
   bool runBatches(int64_t step, bool isApart, Error &error);
+  bool areNumbers(const StepReport &report, Error &error);
   bool takeResults(StepReport &report, Error &error);
   bool updateApart(StepReport &report, Error &error);
   bool writeInputs(int64_t step, int64_t first, Error &error);
@@ -140,9 +142,7 @@ private:
   /// Whether the states are those that `state.step` steps have left, and none
   /// of them broken.
   bool isWhole = true;
-  /// Whether other ranks have done the step, and wait to hear whether their
-  /// parts are saved.
-  bool othersHelp = false;
+  Others others = Others::Elsewhere;
   double stepBegin = 0; ///< Of the step that runs.
   RankReport own;
   Inference inference;
@@ -205,6 +205,9 @@ bool Trainer::prepare(Error &error) {
                           error)) ||
       !measures.start(error) || !metrics.open(options, state.step, error))
     return false;
+  // A log for programs begins with its plan.
+  if (!options.json)
+    warn();
   findPeak();
   char machine[256] = "";
   device.describe(machine, sizeof(machine));
@@ -213,12 +216,21 @@ bool Trainer::prepare(Error &error) {
   if (options.initFrom)
     log.weights(began.weights, began.data, data.stream().isText());
   if (began.resumed.folder.chars[0])
-    log.resumed(began.resumed, began.data);
+    log.resumed(began.resumed);
+  if (options.json)
+    warn();
   if (placement.note[0])
     log.note(placement.note);
   saves.announce();
   inference.announce(log);
   return Log::flush(error);
+}
+
+/// Says what may not be as it is meant to be.
+void Trainer::warn() {
+  if (began.resumed.folder.chars[0])
+    log.changed(began.resumed, began.data);
+  saves.warn();
 }
 
 /// Finds what utilization is measured against.
@@ -410,29 +422,37 @@ bool Trainer::runStep(Error &error) {
   isWhole = true;
   ++state.step;
   tell(Activity::Looking);
-  othersHelp = true;
+  others = Others::Waiting;
   return show(report, error);
 }
 
-/// Loss and norm, which have to be numbers: otherwise the update has not
-/// changed the parameters, or has not been run.
+/// Whether loss and norm are numbers. If not, the update has not changed the
+/// states, or has not been run, in any rank: all have the same loss and norm.
+bool Trainer::areNumbers(const StepReport &report, Error &error) {
+  const bool isLoss = !std::isfinite(report.loss);
+  if (!isLoss && std::isfinite(report.gradNorm))
+    return true;
+  isWhole = true;
+  others = Others::Ending;
+  Error of;
+  if (!isLoss)
+    of.set(", while the loss is %g", double(report.loss));
+  return error.set(
+      "the %s of step %" PRId64 " is %s%s; parameters are as step %" PRId64
+      " left them. A lower learning rate (now %g), a longer warmup or "
+      "clip_grad may help",
+      isLoss ? "loss" : "gradient norm", report.step + 1,
+      shown(double(isLoss ? report.loss : report.gradNorm)).chars, of.text,
+      report.step, double(report.learningRate));
+}
+
 bool Trainer::takeResults(StepReport &report, Error &error) {
-  int64_t step = report.step;
   report.loss = *arena.at<float>(model.loss);
   report.gradNorm = *arena.at<float>(model.gradNorm);
   measures.take(arena);
   report.measures = &measures;
-  if (!std::isfinite(report.loss))
-    return error.set("the loss of step %" PRId64 " is %s; parameters are as "
-                     "step %" PRId64 " left them. A lower learning rate (now "
-                     "%g), a longer warmup or clip_grad may help",
-                     step + 1, shown(double(report.loss)).chars, step,
-                     double(report.learningRate));
-  if (!std::isfinite(report.gradNorm))
-    return error.set("the gradient norm of step %" PRId64 " is %s, while the "
-                     "loss is %g; parameters are as step %" PRId64 " left them",
-                     step + 1, shown(double(report.gradNorm)).chars,
-                     double(report.loss), step);
+  if (!areNumbers(report, error))
+    return false;
   report.lossZ = state.losses.add(double(report.loss));
   report.gradNormZ = state.gradNorms.add(double(report.gradNorm));
   return true;
@@ -507,10 +527,7 @@ bool Trainer::writeCosts(int64_t stepsDone, Error &error) {
 /// Validation and sampling, if they are due.
 bool Trainer::infer(bool isLast, Error &error) {
   MemoryCheck *checked = options.checkMemory ? &check : nullptr;
-  if (inference.run(state.step, isLast, checked, log, metrics, error))
-    return true;
-  isWhole = !inference.foundBrokenModel();
-  return false;
+  return inference.run(state.step, isLast, checked, log, metrics, error);
 }
 
 /// Whether the run ends before the next step. Signals are rank 0's, which lets
@@ -534,7 +551,7 @@ bool Trainer::runSteps(Error &error) {
       device.profile().forget();
     if (!runStep(error))
       return false;
-    othersHelp = false;
+    others = Others::Elsewhere;
     if (!saves.afterStep(state, Interrupts::takeSave(), error))
       return false;
     if (state.step < options.steps && !infer(/*isLast=*/false, error))
@@ -564,7 +581,7 @@ ExitStatus Trainer::run(Error &error) {
   }
   log.clearProgress();
   if (isWhole)
-    saves.rescue(state, othersHelp, error);
+    saves.rescue(state, others, error);
   saves.giveUp(error);
   return ExitStatus::Failed;
 }

@@ -8,6 +8,7 @@
 
 #include "Saves.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/transport/Collectives.h"
 
 #include <algorithm>
@@ -27,6 +28,7 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
   SaveSettings settings = {options.save, options.keepLast,
                            options.seed, options.shuffled,
                            data,         options.data};
+  settings.options = &options;
   if (options.data.size() == 0 && goesOn)
     settings.data = resumed.data;
   settings.companionsFrom = goesOn ? resumed.folder.chars : options.initFrom;
@@ -36,7 +38,43 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
                     resumed.state.step, arena, pool, ranks, error))
     return false;
   seconds = double(writer.source().size()) / kDiskBytes;
+  firstStep = resumed.state.step;
   return true;
+}
+
+/// The most checkpoints that lie beside those which are there already.
+int64_t Saves::countPlaces() const {
+  if (options.steps <= firstStep)
+    return writer.lastStep() == firstStep ? 0 : 1;
+  int64_t count = 1; // Of the last step.
+  if (int64_t interval = options.saveInterval)
+    count += (options.steps - 1) / interval - firstStep / interval;
+  List<int64_t> there;
+  Error ignored;
+  if (options.keepLast == 0 || !findCheckpoints(options.save, there, ignored))
+    return count;
+  // One is removed when the next is whole.
+  const int64_t kept = options.keepLast - int64_t(there.size());
+  return std::min(count, std::max<int64_t>(kept, 0) + 1);
+}
+
+void Saves::warn() const {
+  if (!options.save)
+    return;
+  const int64_t left = freeSpace(options.save), places = countPlaces();
+  const int64_t bytes = writer.leastBytes();
+  if (left < 0 || places == 0 || left / places >= bytes)
+    return;
+  Error text, most, advice;
+  if (places > 1)
+    most.set(", and up to %" PRId64 " lie there at a time", places);
+  if (places > 2 && options.keepLast == 0)
+    advice.set("; --keep-last 2 takes room for 3");
+  text.set("--save %s has %s left on its disk, but a checkpoint of this run "
+           "takes %s%s%s",
+           options.save, human(left).chars, human(bytes).chars, most.text,
+           advice.text);
+  log.warning(text.text);
 }
 
 void Saves::announce() {
@@ -78,13 +116,17 @@ bool Saves::help(Error &error) {
 }
 
 /// False if other ranks have ended, or cannot be told from where on to go on.
-bool Saves::begin(const RunState &state, Error &error) {
-  bool takes = writer.lastStep() != state.step;
+/// A rescue looks at the states, also those that are saved already.
+bool Saves::begin(const RunState &state, bool isRescue, Error &error) {
+  bool takes = isRescue || writer.lastStep() != state.step;
   if (!tell(takes, error))
     return false;
   if (!takes)
     return writer.catchUp(refused), true;
-  if (writer.save(state, arena, pool, refused) || !tensors.haveParts())
+  if (isRescue ? writer.rescue(state, arena, pool, refused)
+               : writer.save(state, arena, pool, refused))
+    return true;
+  if (!tensors.haveParts())
     return true;
   error = refused;
   return false;
@@ -123,7 +165,7 @@ bool Saves::afterStep(const RunState &state, bool isAsked, Error &error) {
     showFailure(failure, state.step - 1);
   if (!saves)
     return tell(saves, error);
-  if (!begin(state, error))
+  if (!begin(state, /*isRescue=*/false, error))
     return false;
   writer.poll();
   if (!showWritten(failure))
@@ -140,21 +182,31 @@ bool Saves::atEnd(const RunState &state, Error &error) {
   writer.wait();
   if (!showWritten(failure))
     showFailure(failure, options.steps);
-  if (!begin(state, error))
+  if (!begin(state, /*isRescue=*/false, error))
     return false;
   writer.wait();
   isLost = !showWritten(error);
   return !isLost;
 }
 
-void Saves::rescue(const RunState &state, bool othersHelp, Error &error) {
-  // Other ranks may have ended, or go on with the step.
-  if (!options.save || isLost || (tensors.haveParts() && !othersHelp))
+/// Rank 0 ends the run when it has saved, so what it would say never comes.
+void Saves::standBy() {
+  bool ends = false;
+  if (Error ignored; !tensors.haveParts() || help(ignored))
+    broadcast(ranks, {0, 1, ranks.size()}, "the last save", &ends, sizeof(ends),
+              ignored);
+}
+
+void Saves::rescue(const RunState &state, Others others, Error &error) {
+  if (options.isSavedElsewhere && others == Others::Ending)
+    return standBy();
+  if (!options.save || isLost || state.step == firstStep ||
+      (tensors.haveParts() && others == Others::Elsewhere))
     return;
   Error failure, earlier;
   writer.wait();
   showWritten(earlier);
-  const bool isBegun = begin(state, failure);
+  const bool isBegun = begin(state, /*isRescue=*/true, failure);
   writer.wait();
   if (showWritten(isBegun ? failure : earlier) && isBegun)
     return;

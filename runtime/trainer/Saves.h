@@ -16,6 +16,13 @@
 
 namespace reprise::runtime {
 
+/// How far other ranks are when this one cannot go on.
+enum class Others {
+  Elsewhere, ///< They may have ended, or go on with the step.
+  Waiting,   ///< Behind the step, to hear whether their parts are saved.
+  Ending     ///< They have come to the same error.
+};
+
 /// When a run saves: as often as --save-interval says, when it is asked to, at
 /// its end, and when something goes wrong that leaves the states as a step left
 /// them. A checkpoint that cannot be written is shown, and is no reason to stop
@@ -33,6 +40,9 @@ public:
   /// and the tokenizer if `tokenizer` is not null.
   bool start(const Resumed &resumed, const DataMark &data,
              const char *tokenizer, Error &error);
+  /// Warns if the disk has no room for what will be saved. (Others may take
+  /// more of it, or give some back, so nothing is refused.)
+  void warn() const;
   /// Shows what will be saved, and what could not be removed.
   void announce();
 
@@ -41,9 +51,11 @@ public:
   bool afterStep(const RunState &state, bool isAsked, Error &error);
   /// Saves the last step and waits. False if that could not be written.
   bool atEnd(const RunState &state, Error &error);
-  /// After `error`, which has left the states those of `state`: saves them. If
-  /// other ranks have parts, only where `othersHelp`, as behind a step.
-  void rescue(const RunState &state, bool othersHelp, Error &error);
+  /// After `error`, which has left the states those of `state`: saves them,
+  /// unless they are what the run began with, or no numbers any more, which
+  /// `error` says then. If other ranks have parts, they have to help. Where all
+  /// end, the others call it, too, and return when rank 0 has ended the run.
+  void rescue(const RunState &state, Others others, Error &error);
   /// Waits for what is being written, and lets `error` say which is the last.
   void giveUp(Error &error);
 
@@ -56,12 +68,14 @@ private:
   bool isDue(int64_t step) const {
     return options.saveInterval && step % options.saveInterval == 0;
   }
-  bool begin(const RunState &state, Error &error);
+  int64_t countPlaces() const;
+  bool begin(const RunState &state, bool isRescue, Error &error);
   bool tell(bool &takes, Error &error);
   bool helpsOthers() const {
     return ranks.rank() > 0 && options.isSavedElsewhere && tensors.haveParts();
   }
   bool help(Error &error);
+  void standBy();
   bool showWritten(Error &failure);
   void showFailure(const Error &failure, int64_t step);
 
@@ -75,7 +89,8 @@ private:
   CheckpointWriter writer;
   Error refused; ///< Why the last one did not even begin.
   double seconds = 0;
-  bool isLost = false; ///< Whether the last step could not be saved.
+  int64_t firstStep = 0; ///< What the run began behind.
+  bool isLost = false;   ///< Whether the last step could not be saved.
 };
 
 } // namespace reprise::runtime

@@ -9,6 +9,7 @@
 #include "tools/command-line/CommandLine.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <unistd.h>
@@ -35,8 +36,13 @@ std::string reprise::tools::checkPlace(const std::string &name) {
     return refusal + "there is no folder " + shown;
   if (!fs::is_directory(folder, error))
     return refusal + shown + " is no folder";
-  if (access(folder.c_str(), W_OK) != 0)
+  // Permissions do not tell all: no one makes files in /proc, for one.
+  std::string unused = (folder / ".reprise-XXXXXX").string();
+  const int file = mkstemp(unused.data());
+  if (file < 0)
     return refusal + "no file can be made in " + shown + ": " +
            std::strerror(errno);
+  close(file);
+  unlink(unused.c_str());
   return "";
 }

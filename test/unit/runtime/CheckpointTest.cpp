@@ -217,13 +217,27 @@ TEST_F(Checkpoints, LatestNamesTheNewest) {
 
 TEST_F(Checkpoints, AFolderBelongsToOneRun) {
   ASSERT_EQ(save("a", 4, {"--save-interval=2"}).status, 0);
+  // Its own are as much in the way, but it can go on from them.
   EXPECT_EQ(refusal(save("a", 4)),
-            "'a' has checkpoints of another run, the last one of step 4; "
-            "--resume auto goes on from there, or name another folder");
+            "'a' has checkpoints of this run, up to step 4; --resume auto with "
+            "--steps 5 or more goes on from there, or name another folder to "
+            "begin anew");
+  const std::string isOther =
+      "'a' has checkpoints of another run, the last one of step 4; --resume "
+      "auto goes on from there, or name another folder";
+  EXPECT_EQ(refusal(save("a", 4, {"--seed=7"})), isOther);
+  EXPECT_EQ(refusal(save("a", 4, {"--data-order=sequential"})), isOther);
+  EXPECT_EQ(refusal(save("a", 4, {"--data", data})), isOther);
+  toy.model.trainJson = "{\n  \"lr\": 0.05\n}";
+  ASSERT_EQ(save("c", 4).status, 0);
+  toy.model.trainJson = "{\n  \"lr\": 0.25\n}";
+  EXPECT_EQ(refusal(save("c", 4)).find("'c' has checkpoints of another run"),
+            0u);
+  toy.model.trainJson = nullptr;
   ASSERT_EQ(save("b", 2).status, 0);
-  EXPECT_EQ(refusal(save("a", 4, {"--resume", path("b")})),
-            "'a' has checkpoints of another run, the last one of step 4; "
-            "--resume auto goes on from there, or name another folder");
+  EXPECT_EQ(refusal(save("a", 5, {"--resume", path("b")})),
+            "'a' has checkpoints of this run, up to step 4; --resume auto goes "
+            "on from there, or name another folder to begin anew");
   // Going on from an earlier one, later ones are those of another future.
   Outcome other = save("a", 3, {"--resume", path("a/step-00000002")});
   EXPECT_EQ(other.status, 0) << other.err;
@@ -350,11 +364,11 @@ TEST_F(Checkpoints, OneThatLacksItsFileIsDamaged) {
 }
 
 // A run that goes on says what is not as it was.
-TEST_F(Checkpoints, OtherDataAreNoted) {
+TEST_F(Checkpoints, OfOtherDataOneIsWarned) {
   auto notes = [](const Outcome &outcome) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     std::string text;
-    std::regex line("\\{\"event\":\"note\",\"note\":\"(.*)\"\\}");
+    std::regex line("\\{\"event\":\"(?:note|warning)\",(.*)\\}");
     for (std::sregex_iterator i(outcome.out.begin(), outcome.out.end(), line),
          end;
          i != end; ++i)
@@ -370,7 +384,13 @@ TEST_F(Checkpoints, OtherDataAreNoted) {
   toy.model.trainJson = "{\n  \"lr\": 5e-2,\n  \"clip_grad\": 1\n}";
   EXPECT_EQ(resumed(), ""); // The same number; and a key of later versions.
   toy.model.trainJson = "{\n  \"lr\": 0.25\n}";
-  EXPECT_EQ(resumed(), "lr 0.05 then, 0.25 now\n");
+  EXPECT_EQ(resumed(), "\"warning\":\"lr 0.05 then, 0.25 now\"\n");
+  // For people it stands on standard error, before the table.
+  Outcome shown = run(
+      {"--data", data, "--steps=3", "--resume", path("a"), "--peak-flops=1e9"},
+      toy.model);
+  EXPECT_EQ(shown.err, "warning: lr 0.05 then, 0.25 now\n");
+  EXPECT_EQ(shown.out.find("lr 0.05"), shown.out.npos) << shown.out;
   toy.model.trainJson = "{\n  \"lr\": 0.05\n}";
   // No data is no other data; and what was known of it is kept.
   EXPECT_EQ(notes(run({"--steps=0", "--resume", path("a"), "--save", path("b"),
@@ -378,19 +398,21 @@ TEST_F(Checkpoints, OtherDataAreNoted) {
                       toy.model)),
             "");
   EXPECT_EQ(notes(train({"--steps=2", "--resume", path("a")})),
-            "step 2 is finished, so nothing is left to do; --steps 3 or more "
-            "goes on\n");
+            "\"note\":\"step 2 is finished, so nothing is left to do; --steps "
+            "3 or more goes on\"\n");
   std::string text = readFile(data);
   text[5] = '!';
   std::ofstream(data, std::ios::binary) << text;
   EXPECT_TRUE(std::regex_match(
-      resumed(), std::regex("the data has as many tokens as then, but others "
-                            "\\(checksum [0-9a-f]{8} then, [0-9a-f]{8} now\\), "
-                            "so other samples may follow\n")))
+      resumed(), std::regex("\"warning\":\"the data has as many tokens as "
+                            "then, but others \\(checksum [0-9a-f]{8} then, "
+                            "[0-9a-f]{8} now\\), so other samples may "
+                            "follow\"\n")))
       << resumed();
   std::ofstream(data, std::ios::binary) << text << "more";
   EXPECT_EQ(resumed(),
-            "the data had 13,800 tokens then, so other samples may follow\n");
+            "\"warning\":\"the data had 13,800 tokens then, so other samples "
+            "may follow\"\n");
 }
 
 TEST_F(Checkpoints, WithOthersFrozenOneIsToldTheWayOut) {

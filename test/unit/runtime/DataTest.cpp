@@ -156,9 +156,9 @@ TEST_F(DataFiles, TooFewAreRefused) {
   EXPECT_FALSE(open("", {1, 1, 1}, true));
   EXPECT_EQ(error.text,
             "'" + path +
-                "': 0 tokens, but one step needs 2: 1 rows of 1 and one more; "
-                "use more data, or compile with a smaller global_batch_size or "
-                "seq_length");
+                "' is empty, but one step needs 2 tokens: 1 rows of 1 and one "
+                "more; use more data, or compile with a smaller "
+                "global_batch_size or seq_length");
   EXPECT_FALSE(error.hasPlace);
   EXPECT_FALSE(open("abc\nde", {2, 2, 4}, true));
   std::string expected =

@@ -305,6 +305,31 @@ TEST_F(Pipeline, AProfileHasBubblesAsALine) {
   EXPECT_EQ(readFile(path("alone")).find("bubble"), std::string::npos);
 }
 
+// All come to the same number, and the others wait until rank 0 has their parts
+// and has saved: what it says is heard.
+TEST_F(Pipeline, ANumberThatIsNoneSavesTheStepBefore) {
+  auto saveStages = [&](const std::string &name, const char *steps) {
+    return trainStages({"--steps", steps, "--save", path(name)});
+  };
+  ASSERT_EQ(saveStages("good", "2").status, 0);
+  ToyStage &last = staged.stages[1];
+  last.addKernel(last.step, "spoil",
+                 [](void *const *b, const int64_t *, int64_t, int64_t) {
+                   if (*f32(b, 0) > 0.25f) // The third step's.
+                     *f32(b, 1) = NAN;
+                 },
+                 {last.model.biasCorrection1, last.model.loss});
+  last.finish();
+  std::string text = refusal(saveStages("a", "4"));
+  EXPECT_EQ(text.find("rank 0 (pp 0) in step 3: the loss of step 3 is nan; "
+                      "parameters are as step 2 left them. "),
+            0u)
+      << text;
+  EXPECT_NE(text.find(". The last checkpoint is 'a/step-00000002'"), text.npos)
+      << text;
+  EXPECT_EQ(different("good/step-00000002", "a/step-00000002"), "");
+}
+
 // The others have ended: nobody gives rank 0 their parts of what it would save.
 TEST_F(Pipeline, ARescueSaysThatNothingIsSaved) {
   class Left final : public Transport {
@@ -334,7 +359,7 @@ TEST_F(Pipeline, ARescueSaysThatNothingIsSaved) {
   RunState state;
   state.step = 1;
   error.set("a full disk");
-  saves.rescue(state, /*othersHelp=*/true, error);
+  saves.rescue(state, Others::Waiting, error);
   EXPECT_STREQ(error.text, "a full disk. another rank has ended the run");
 }
 

@@ -13,6 +13,7 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 
 using namespace reprise::runtime;
@@ -115,6 +116,89 @@ TEST_F(Checkpoints, WhenALossIsNoNumberTheLastGoodOneIsNamed) {
   EXPECT_EQ(list("a"), "LATEST step-00000001 ");
 }
 
+/// In the third step, which the correction tells, a number that is none.
+static void spoil(void *const *b, const int64_t *, int64_t, int64_t) {
+  if (*f32(b, 0) > 0.25f)
+    *f32(b, 1) = NAN;
+}
+
+// The update leaves the states alone then, so they are those of the step
+// before, wherever the number comes from.
+TEST_F(Checkpoints, ANumberThatIsNoneSavesTheStepBefore) {
+  ASSERT_EQ(save("good", 2).status, 0);
+  ASSERT_EQ(save("whole", 4).status, 0);
+  const std::vector<RepriseLaunch> before = toy.micro;
+  for (const char *what : {"loss", "gradient norm"}) {
+    const RepriseState *gradient = toy.model.states;
+    while (gradient->kind != REPRISE_STATE_GRADIENT)
+      ++gradient;
+    toy.addLaunch(toy.micro, "spoil", spoil, 1,
+                  {toy.model.biasCorrection1,
+                   !strcmp(what, "loss") ? toy.model.loss : gradient->buffer});
+    toy.finish();
+    const std::string name = what;
+    // Also where the host looks before the update.
+    for (std::vector<std::string> apart :
+         {std::vector<std::string>(), {"--skip-loss-z=100"}}) {
+      Outcome outcome = save(name, 4, apart);
+      std::string text = refusal(outcome);
+      EXPECT_EQ(text.find("the " + name + " of step 3 is nan"), 0u) << text;
+      EXPECT_NE(text.find("; parameters are as step 2 left them. "), text.npos);
+      EXPECT_NE(
+          text.find(". The last checkpoint is '" + name + "/step-00000002'"),
+          text.npos)
+          << text;
+      EXPECT_NE(outcome.out.find("\"event\":\"saved\""), text.npos);
+      EXPECT_EQ(different("good/step-00000002", name + "/step-00000002"), "");
+      // It comes to the same again, and has nothing to save.
+      EXPECT_EQ(refusal(save(name, 4, {"--resume=auto"})), text);
+      EXPECT_EQ(list(name), "LATEST step-00000002 ");
+      std::filesystem::remove_all(path(name + ".before"));
+      std::filesystem::rename(path(name), path(name + ".before"));
+    }
+    toy.micro = before;
+    toy.finish();
+    const std::string saved = path(name + ".before/step-00000002");
+    ASSERT_EQ(save(name, 4, {"--resume", saved}).status, 0);
+    EXPECT_EQ(different("whole/step-00000004", name + "/step-00000004"), "");
+  }
+}
+
+// Of the first step there is nothing to lose.
+TEST_F(Checkpoints, AnErrorInTheFirstStepSavesNothing) {
+  toy.addLaunch(toy.micro, "spoil",
+                [](void *const *b, const int64_t *, int64_t, int64_t) {
+                  *f32(b, 0) = NAN;
+                },
+                1, {toy.model.loss});
+  toy.finish();
+  std::string text = refusal(save("a", 4));
+  EXPECT_EQ(text.find("the loss of step 1 is nan"), 0u) << text;
+  EXPECT_EQ(text.find("checkpoint"), text.npos) << text;
+  EXPECT_EQ(list("a"), "");
+}
+
+// The update itself has made them useless.
+TEST_F(Checkpoints, ParametersThatAreNoNumbersAreNotSaved) {
+  ASSERT_EQ(save("a", 2).status, 0);
+  toy.model.learningRate = 1e39; // Infinite in f32.
+  std::string text = refusal(save("a", 9, {"--resume=auto"}));
+  EXPECT_TRUE(std::regex_search(
+      text, std::regex("^the loss of step 4 is .*. Parameters are of no use "
+                       "after step 3, and not saved: '[a-z.]+' is "
+                       "-?(nan|inf) at element 0. The last checkpoint is "
+                       "'a/step-00000002'$")))
+      << text;
+  EXPECT_EQ(list("a"), "LATEST step-00000002 ");
+  // Neither is the one that has them the last good one.
+  text = refusal(save("a", 9, {"--resume=auto", "--save-interval=1"}));
+  EXPECT_NE(text.find(" after step 3, and not saved again (they are in "),
+            text.npos)
+      << text;
+  EXPECT_NE(text.find(". The last checkpoint is 'a/step-00000002'"), text.npos)
+      << text;
+}
+
 static const char *cutFile;
 
 // Good parameters are kept, whatever else is wrong.
@@ -168,6 +252,66 @@ TEST_F(Checkpoints, AFullDiskUnderATableSavesTheStepThatIsDone) {
   snprintf(name, sizeof(name), "step-%08" PRId64, last);
   EXPECT_GT(last, 100);
   EXPECT_EQ(list("a"), "LATEST " + std::string(name) + " ");
+}
+
+//===----------------------------------------------------------------------===//
+// Room on the disk
+//===----------------------------------------------------------------------===//
+
+/// What the disk has left; -1: what it says.
+static int64_t diskBytes = -1;
+
+extern "C" {
+int __real_statvfs(const char *path, struct statvfs *info);
+int __wrap_statvfs(const char *path, struct statvfs *info) {
+  const int code = __real_statvfs(path, info);
+  if (diskBytes >= 0)
+    info->f_blocks = 1 << 20, info->f_frsize = 1,
+    info->f_bavail = fsblkcnt_t(diskBytes);
+  return code;
+}
+}
+
+TEST_F(Checkpoints, ADiskThatIsTooSmallIsSaidAtTheStart) {
+  const int64_t bytes = 3 * 4 * (2 * kVocab * kWidth + kVocab); // 73.5 KiB
+  auto warning = [&](int64_t left, const std::string &name, int steps,
+                     std::vector<std::string> args) {
+    diskBytes = left;
+    Outcome outcome = save(name, steps, args);
+    diskBytes = -1;
+    EXPECT_EQ(outcome.status, 0) << outcome.err; // It is no refusal.
+    const std::string key = "{\"event\":\"warning\",\"warning\":\"";
+    size_t at = outcome.out.find(key);
+    if (at == outcome.out.npos)
+      return std::string();
+    at += key.size();
+    std::string text = outcome.out.substr(at, outcome.out.find('"', at) - at);
+    return text.substr(text.find(" has ") + 1);
+  };
+  EXPECT_EQ(warning(bytes, "a", 5, {}), "");
+  const std::string one = "left on its disk, but a checkpoint of this run "
+                          "takes 73.50 KiB";
+  EXPECT_EQ(warning(600, "b", 5, {}), "has 600 B " + one);
+  // After steps 2 and 4, and the last one.
+  EXPECT_EQ(warning(3 * bytes, "c", 5, {"--save-interval=2"}), "");
+  EXPECT_EQ(warning(3 * bytes - 1, "d", 5, {"--save-interval=2"}),
+            "has 220.50 KiB " + one +
+                ", and up to 3 lie there at a time; "
+                "--keep-last 2 takes room for 3");
+  EXPECT_EQ(warning(4 * bytes, "e", 4, {"--save-interval=1"}), "");
+  EXPECT_EQ(warning(3 * bytes, "f", 9, {"--save-interval=1", "--keep-last=2"}),
+            "");
+  EXPECT_EQ(
+      warning(3 * bytes - 1, "g", 9, {"--save-interval=1", "--keep-last=2"}),
+      "has 220.50 KiB " + one + ", and up to 3 lie there at a time");
+  // What is there has its place: there is one more until the next is whole.
+  EXPECT_EQ(warning(bytes, "g", 20,
+                    {"--save-interval=1", "--keep-last=2", "--resume=auto"}),
+            "");
+  EXPECT_EQ(warning(bytes - 1, "g", 29,
+                    {"--save-interval=1", "--keep-last=2", "--resume=auto"}),
+            "has 73.50 KiB " + one);
+  EXPECT_EQ(warning(0, "g", 29, {"--resume=auto"}), ""); // Nothing to write.
 }
 
 //===----------------------------------------------------------------------===//

@@ -23,6 +23,7 @@
 #include "reprise/ABI/Philox.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace reprise::runtime::test {
@@ -109,15 +110,18 @@ inline void norm(void *const *b, const int64_t *ids, int64_t, int64_t) {
   *f32(b, 3) = std::sqrt(sum);
 }
 
-/// lr, corrections 1 and 2, parameter, gradient (set to zero), moments 1 and 2.
+/// lr, corrections 1 and 2, parameter, gradient (set to zero), moments 1 and 2,
+/// loss, norm. Parameter and moments stay if loss or norm are no numbers.
 inline void adamw(void *const *b, const int64_t *, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     float g = f32(b, 4)[i];
+    f32(b, 4)[i] = 0;
+    if (!std::isfinite(*f32(b, 7)) || !std::isfinite(*f32(b, 8)))
+      continue;
     float m = f32(b, 5)[i] = 0.9f * f32(b, 5)[i] + 0.1f * g;
     float v = f32(b, 6)[i] = 0.99f * f32(b, 6)[i] + 0.01f * g * g;
     f32(b, 3)[i] -=
         *f32(b, 0) * (m / *f32(b, 1)) / (std::sqrt(v / *f32(b, 2)) + 1e-8f);
-    f32(b, 4)[i] = 0;
   }
 }
 
@@ -310,7 +314,8 @@ private:
                  state(parameter, REPRISE_STATE_PARAMETER),
                  state(parameter, REPRISE_STATE_GRADIENT),
                  state(parameter, REPRISE_STATE_MOMENT1),
-                 state(parameter, REPRISE_STATE_MOMENT2)});
+                 state(parameter, REPRISE_STATE_MOMENT2), model.loss,
+                 model.gradNorm});
   }
 
   int64_t end = 0;
