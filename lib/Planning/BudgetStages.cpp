@@ -252,6 +252,20 @@ static bool certifyStage(const Pipeline &pipeline, int64_t number,
   return true;
 }
 
+/// The graph of a chunk, whose ops go by their names in the step.
+static TracedGraph findOps(const TracedGraph &traced, const Chunk &chunk) {
+  TracedGraph part;
+  part.graph = chunk.step.graph;
+  llvm::StringMap<int64_t> positions;
+  for (auto [op, position] : llvm::zip(traced.graph.ops, traced.positions))
+    positions[op.name] = position;
+  for (const solver::StepOp &op : part.graph.ops) {
+    auto known = positions.find(op.name);
+    part.positions.push_back(known == positions.end() ? -1 : known->second);
+  }
+  return part;
+}
+
 /// Says what the stage needs whose smallest plan is the largest, and why.
 static void refuseStages(func::FuncOp step, const TracedGraph &traced,
                          const Pipeline &pipeline, StagePlans &plans,
@@ -261,9 +275,12 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
   InFlightDiagnostic error =
       step.emitError("needs ")
       << remat::formatBytes(least) << " (" << least << " bytes) on stage "
-      << tightest << " with the smallest plans found, but the budget is "
-      << remat::formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); "
-      << fitting << " fits";
+      << tightest << " with the smallest plans found"
+      << (pipeline.shape.virtualStages > 1
+              ? ", as the peaks of its chunks add up"
+              : "")
+      << ", but the budget is " << remat::formatBytes(budget.bytes) << " ("
+      << budget.bytes << " bytes); " << fitting << " fits";
   if (int64_t base = baseBytes[tightest])
     error << "; " << remat::formatBytes(base)
           << " of it outlive the step: parameters, gradients, optimizer and "
@@ -279,16 +296,7 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
     if (getNeed(v) > getNeed(largest))
       largest = v;
   const Chunk &chunk = stage.chunks[largest];
-  // Ops of the chunk go by their names in the step.
-  TracedGraph part;
-  part.graph = chunk.step.graph;
-  llvm::StringMap<int64_t> positions;
-  for (auto [op, position] : llvm::zip(traced.graph.ops, traced.positions))
-    positions[op.name] = position;
-  for (const solver::StepOp &op : part.graph.ops) {
-    auto known = positions.find(op.name);
-    part.positions.push_back(known == positions.end() ? -1 : known->second);
-  }
+  TracedGraph part = findOps(traced, chunk);
   error.attachNote(step.getLoc())
       << "that is "
       << remat::formatLayers(
