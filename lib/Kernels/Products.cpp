@@ -8,6 +8,7 @@
 
 #include "KernelBody.h"
 #include "reprise/ABI/Gemm.h"
+#include "reprise/Interfaces/EvenRows.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -44,7 +45,7 @@ rt::GemmOp kernels::formProduct(OpBuilder &builder, ProductBody op,
          {int64_t(llvm::divideCeil(p.m, REPRISE_GEMM_SQUARES_ROWS)),
           int64_t(llvm::divideCeil(p.n, REPRISE_GEMM_SQUARES_COLS))});
   }
-  return rt::GemmOp::create(
+  auto gemm = rt::GemmOp::create(
       builder, op->getLoc(), types, p.a, p.b, p.bias, p.offsets, p.order,
       addend,
       /*output=*/Value(), /*aux=*/Value(), /*workspace=*/Value(), number(p.m),
@@ -56,4 +57,7 @@ rt::GemmOp kernels::formProduct(OpBuilder &builder, ProductBody op,
       p.gather ? rt::GatherAttr::get(builder.getContext(), *p.gather)
                : rt::GatherAttr(),
       p.gather ? number(p.slots) : IntegerAttr());
+  if (Attribute rows = op->getAttr(kEvenNNRowsAttr))
+    gemm->setAttr(kEvenRTRowsAttr, rows);
+  return gemm;
 }

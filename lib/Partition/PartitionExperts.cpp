@@ -17,6 +17,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
+#include "reprise/Interfaces/EvenRows.h"
 #include "reprise/Interfaces/Partitionable.h"
 #include "reprise/Partition/Passes.h"
 
@@ -48,7 +49,8 @@ public:
 private:
   LogicalResult partition(Operation *op);
   LogicalResult partitionProduct(Partitionable op, ArrayRef<unsigned> operands);
-  void partitionRows(Operation *op, Value offsets);
+  LogicalResult checkSort(Operation *op, Value rows, Value offsets);
+  LogicalResult partitionRows(Operation *op, Value offsets);
   LogicalResult takeExperts(Operation *op, Value weight);
   FailureOr<const Routing *> getRouting(Operation *op, Value offsets,
                                         Value inverse);
@@ -248,6 +250,8 @@ LogicalResult ExpertPartitioner::partitionProduct(Partitionable op,
     }
     rows = found;
   }
+  if (failed(checkSort(op, rows, offsets)))
+    return failure();
   if (!placed.contains(rows))
     rows = send(op, rows, offsets);
   builder.setInsertionPoint(op);
@@ -256,20 +260,38 @@ LogicalResult ExpertPartitioner::partitionProduct(Partitionable op,
       builder, op.getLoc(), getWithRows(out, (*routing)->there), rows,
       op->getOperand(1), (*routing)->own, Value(), Value());
   made->setAttr(kScopeAttr, op->getAttr(kScopeAttr));
+  // As many come as others get.
+  made->setAttr(kEvenNNRowsAttr,
+                builder.getI64IntegerAttr(getTensor(out).getDimSize(0)));
   placed[made] = offsets;
   out.replaceAllUsesWith(made);
   op->erase();
   return success();
 }
 
-void ExpertPartitioner::partitionRows(Operation *op, Value offsets) {
-  for (OpOperand &operand : op->getOpOperands())
+/// Rows that two sorts have placed lie in two orders there.
+LogicalResult ExpertPartitioner::checkSort(Operation *op, Value rows,
+                                           Value offsets) {
+  Value known = placed.lookup(rows);
+  if (!known || known == offsets)
+    return success();
+  return op->emitOpError("needs rows that one nn.sort_rows has sorted, to be "
+                         "on ")
+         << ranks << " ranks along 'ep'";
+}
+
+LogicalResult ExpertPartitioner::partitionRows(Operation *op, Value offsets) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (failed(checkSort(op, operand.get(), offsets)))
+      return failure();
     if (!placed.contains(operand.get()))
       operand.set(send(op, operand.get(), offsets));
+  }
   for (Value result : op->getResults()) {
     result.setType(getWithRows(result, routings[offsets].there));
     placed[result] = offsets;
   }
+  return success();
 }
 
 LogicalResult ExpertPartitioner::partition(Operation *op) {
@@ -283,10 +305,8 @@ LogicalResult ExpertPartitioner::partition(Operation *op) {
       offsets = placed.lookup(operand);
   if (!offsets)
     return success();
-  if (op->hasTrait<nn::Rowwise>() || op->hasTrait<nn::Pointwise>()) {
-    partitionRows(op, offsets);
-    return success();
-  }
+  if (op->hasTrait<nn::Rowwise>() || op->hasTrait<nn::Pointwise>())
+    return partitionRows(op, offsets);
   for (OpOperand &operand : op->getOpOperands())
     if (placed.contains(operand.get()))
       operand.set(moveBack(op, operand.get()));

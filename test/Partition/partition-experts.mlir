@@ -13,7 +13,7 @@
 //  CHECK-NEXT:   %[[W:.*]] = nn.permute
 //  CHECK-NEXT:   %[[XR:.*]] = nn.dispatch %[[X]], %[[O]], %[[P]] : {{.*}} -> tensor<16x8xf32>
 //  CHECK-NEXT:   %[[XS:.*]] = nn.send_rows %[[XR]], %[[ALL]] over "ep" : (tensor<16x8xf32>, tensor<2x5xi32>) -> tensor<32x8xf32>
-//  CHECK-NEXT:   %[[G:.*]] = nn.grouped_linear %[[XS]], %[[WG]], %[[OWN]] : {{.*}} -> tensor<32x6xf32>
+//  CHECK-NEXT:   %[[G:.*]] = nn.grouped_linear %[[XS]], %[[WG]], %[[OWN]] {nn.even_rows = 16 : i64} : {{.*}} -> tensor<32x6xf32>
 //  CHECK-NEXT:   %[[U:.*]] = nn.grouped_linear %[[XS]], %[[WU]], %[[OWN]]
 //  CHECK-NEXT:   %[[WS:.*]] = nn.send_rows %[[W]], %[[ALL]] over "ep" : (tensor<16xf32>, tensor<2x5xi32>) -> tensor<32xf32>
 //  CHECK-NEXT:   %[[H:.*]] = nn.weighted_swiglu %[[G]], %[[U]], %[[WS]] : (tensor<32x6xf32>, tensor<32x6xf32>, tensor<32xf32>) -> tensor<32x6xf32>
@@ -94,5 +94,23 @@ func.func @forward(%x: tensor<1x4x8xf32>, %i: tensor<1x4x1xi32>,
   %r = nn.grouped_linear %x, %d, %e rows %o, %p
     : (tensor<1x4x8xf32>, tensor<2x6x8xf32>, tensor<3xi32>, tensor<4xi32>, tensor<1x4x1xi32>) -> tensor<4x6xf32>
   return %r : tensor<4x6xf32>
+}
+}
+
+// -----
+
+// Rows of two sorts lie in two orders where their experts are.
+module attributes {nn.mesh = #nn.mesh<dp = 2, ep = 2 step 1>} {
+func.func @forward(%x: tensor<2x4x8xf32>, %id: tensor<2x4x2xi32>, %id2: tensor<2x4x2xi32>,
+                   %w: tensor<4x6x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
+                   %v: tensor<4x6x8xf32> {nn.parameter = #nn.parameter<name = "v", init = zeros>}) -> tensor<2x4x6xf32> {
+  %o, %p, %e = nn.sort_rows %id : (tensor<2x4x2xi32>) -> (tensor<16xi32>, tensor<2x4x2xi32>, tensor<5xi32>)
+  %o2, %p2, %e2 = nn.sort_rows %id2 : (tensor<2x4x2xi32>) -> (tensor<16xi32>, tensor<2x4x2xi32>, tensor<5xi32>)
+  %g = nn.grouped_linear %x, %w, %e rows %o, %p : (tensor<2x4x8xf32>, tensor<4x6x8xf32>, tensor<5xi32>, tensor<16xi32>, tensor<2x4x2xi32>) -> tensor<16x6xf32>
+  %u = nn.grouped_linear %x, %v, %e2 rows %o2, %p2 : (tensor<2x4x8xf32>, tensor<4x6x8xf32>, tensor<5xi32>, tensor<16xi32>, tensor<2x4x2xi32>) -> tensor<16x6xf32>
+  // expected-error @+1 {{'nn.add' op needs rows that one nn.sort_rows has sorted, to be on 2 ranks along 'ep'}}
+  %s = nn.add %g, %u : tensor<16x6xf32>
+  %y = nn.combine %s, %o, %p : (tensor<16x6xf32>, tensor<16xi32>, tensor<2x4x2xi32>) -> tensor<2x4x6xf32>
+  return %y : tensor<2x4x6xf32>
 }
 }

@@ -31,6 +31,7 @@ using namespace reprise::nn;
 #include "reprise/Dialect/NN/NNAttributes.cpp.inc"
 #define GET_OP_CLASSES
 #include "reprise/Dialect/NN/NNOps.cpp.inc"
+#include "reprise/Interfaces/EvenRows.h"
 
 void NNDialect::initialize() {
   addAttributes<
@@ -255,7 +256,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kChunkLayersAttr || name == kGradientCountsAttr)
     return verifyCounts(op, attribute);
-  if (name == kStageAttr || name == kMicroBatchGroupAttr)
+  if (name == kStageAttr || name == kMicroBatchGroupAttr ||
+      name == kEvenNNRowsAttr)
     return verifyNumber(op, attribute);
   if ((name == kSequenceParallelAttr || name == kDistributedOptimizerAttr) &&
       isa<UnitAttr>(value))

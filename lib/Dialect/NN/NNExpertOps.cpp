@@ -13,6 +13,7 @@
 
 #include "Verify.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interfaces/EvenRows.h"
 #include "reprise/Support/ExpertRows.h"
 #include "llvm/ADT/SmallString.h"
 
@@ -279,9 +280,10 @@ static LogicalResult verifyGroups(Operation *op, SmallVector<Shaped> shapes,
   return order ? verifyOrder(op, order, inverse) : success();
 }
 
-/// A multiply-add for each row and element of a matrix.
-static int64_t countGroupedFlops(int64_t rows, Value weight) {
-  return multiply({2, rows, getShape(weight)[1], getShape(weight)[2]});
+/// A multiply-add for each row that comes and element of a matrix.
+static int64_t countGroupedFlops(Operation *op, Value rows, Value weight) {
+  return multiply({2, getEvenRows(op, kEvenNNRowsAttr, countRows(rows)),
+                   getShape(weight)[1], getShape(weight)[2]});
 }
 
 LogicalResult GroupedLinearOp::verify() {
@@ -293,7 +295,7 @@ LogicalResult GroupedLinearOp::verify() {
 }
 
 int64_t GroupedLinearOp::getFlops() {
-  return countGroupedFlops(countRows(getOut()), getWeight());
+  return countGroupedFlops(*this, getOut(), getWeight());
 }
 
 bool GroupedLinearOp::isProduct() { return true; }
@@ -307,7 +309,7 @@ LogicalResult GroupedLinearBackwardInputOp::verify() {
 }
 
 int64_t GroupedLinearBackwardInputOp::getFlops() {
-  return countGroupedFlops(countRows(getDinput()), getWeight());
+  return countGroupedFlops(*this, getDinput(), getWeight());
 }
 
 bool GroupedLinearBackwardInputOp::isProduct() { return true; }
@@ -326,7 +328,7 @@ LogicalResult GroupedLinearBackwardWeightOp::verify() {
 
 int64_t GroupedLinearBackwardWeightOp::getFlops() {
   Value rows = getGathered() == GatheredRows::Input ? getDout() : getInput();
-  return countGroupedFlops(countRows(rows), getDweight());
+  return countGroupedFlops(*this, rows, getDweight());
 }
 
 bool GroupedLinearBackwardWeightOp::isProduct() { return true; }
@@ -560,21 +562,26 @@ LogicalResult GroupedLinearOp::buildVjp(OpBuilder &builder,
     dout = dispatch.getInput();
     doutOrder = dispatch.getOrder(), doutInverse = dispatch.getInverse();
   }
+  auto count = [&](Operation *op) {
+    if (Attribute rows = (*this)->getAttr(kEvenNNRowsAttr))
+      op->setAttr(kEvenNNRowsAttr, rows);
+    return op->getResult(0);
+  };
   if (needed[1])
-    gradients[1] = GroupedLinearBackwardWeightOp::create(
+    gradients[1] = count(GroupedLinearBackwardWeightOp::create(
         builder, getLoc(), getSumType(getWeight()), getInput(), dout,
         getOffsets(), doutOrder ? doutOrder : getOrder(),
         doutInverse ? doutInverse : getInverse(),
         gathered ? GatheredRowsAttr::get(getContext(), *gathered)
-                 : GatheredRowsAttr());
+                 : GatheredRowsAttr()));
   if (!needed[0])
     return success();
   auto rows =
       RankedTensorType::get({countRows(getOut()), getShape(getWeight())[2]},
                             getInput().getType().getElementType());
-  Value drows = GroupedLinearBackwardInputOp::create(
+  Value drows = count(GroupedLinearBackwardInputOp::create(
       builder, getLoc(), rows, dout, getWeight(), getOffsets(), doutOrder,
-      doutInverse);
+      doutInverse));
   gradients[0] =
       getOrder() ? CombineOp::create(builder, getLoc(), getInput().getType(),
                                      drows, getOrder(), getInverse())

@@ -13,6 +13,7 @@
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
+#include "reprise/Interfaces/EvenRows.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -183,6 +184,7 @@ static constexpr Rule kRules[] = {
      },
      "of at least 0 beside 'rt.state'"},
     {kTasksAttr, isPositive, "of at least 1"},
+    {kEvenRTRowsAttr, isPositive, "of at least 1"},
     {kCoordinateAttr, isNotNegative, kNotNegative},
     {kWideAttr, isFormOfTasks, kForm},
     {kPairsAttr, isFormOfTasks, kForm},

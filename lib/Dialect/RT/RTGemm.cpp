@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/ABI/Gemm.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Interfaces/EvenRows.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -52,11 +53,15 @@ int64_t GemmOp::getGroupCount() {
 /// a multiply-add for each `k`, the bias, a scale other than 1, and the sum
 /// with what is there; and what an epilogue adds up.
 int64_t GemmOp::getFlops() {
+  // Of groups, the rows that come: of the sums, or of the terms.
+  int64_t m = getM(), k = getK();
+  (getTransposeA() ? k : m) =
+      getEvenRows(*this, kEvenRTRowsAttr, getTransposeA() ? k : m);
   bool scales = !getAlpha().isExactlyValue(1.0);
   bool adds = getAccumulate() || getAddend();
   uint64_t flops = llvm::SaturatingMultiplyAdd<uint64_t>(
-      2, getK(), uint64_t(bool(getBias())) + scales + adds);
-  for (int64_t size : {int64_t(getM()), int64_t(getN()), getBatchCount()})
+      2, k, uint64_t(bool(getBias())) + scales + adds);
+  for (int64_t size : {m, int64_t(getN()), getBatchCount()})
     flops = llvm::SaturatingMultiply<uint64_t>(flops, size);
   // Each group has a matrix of sums that are there before.
   if (adds && getTransposeA())
