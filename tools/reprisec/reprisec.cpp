@@ -222,7 +222,8 @@ LogicalResult Compilation::readStages() {
     return success();
   if (failed(makePipeline(*stages, description->parallel)))
     return failure();
-  if (command.budget && last >= Phase::Remat) {
+  // Before there is a program, as on the curve, chunks are counted.
+  if (command.budget && last >= Phase::RT) {
     programs.emplace(*stages, recompute.isFree, options.inference == "on");
     measure = [this](ModuleOp decided) {
       return programs->measure(decided, command.budget->kind);
