@@ -14,6 +14,7 @@
 
 #include "RTKernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "reprise/Codegen/Common/Probabilities.h"
 #include <limits>
 
 using namespace mlir;
@@ -109,12 +110,6 @@ static Place findLast(Code &code, int64_t count, Value total,
                   return {next.logit, next.index};
                 });
   return {last[0], last[1]};
-}
-
-static Value sigmoid(Code &code, Value x) {
-  Value one = code.f32(1);
-  Value power = code.exp(arith::NegFOp::create(code, x));
-  return arith::DivFOp::create(code, one, code.add(one, power));
 }
 
 namespace {
@@ -249,81 +244,30 @@ LogicalResult codegen::emitRouting(Code &code, rt::ChooseExpertsOp op,
 // Weights
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// The softmax of the logits of one token, or of those that were chosen; or the
-/// sigmoid of each, divided by the sum of those that were chosen, or not.
-struct Probabilities {
-  Code &code;
-  Value logits, ids, row, place;
-  int64_t experts, slots;
-  bool isSigmoid, isNormalized;
-  Value greatest, sum;
-
-  Value getChosen(Value slot) const {
-    Value id = code.load(code.getI32Type(), ids, code.add(place, slot));
-    return code.cast(id, code.getI64Type());
-  }
-  Value getLogit(Value expert) const {
-    return code.load(code.getF32Type(), logits, code.add(row, expert));
-  }
-  /// What sums are made of.
-  Value getTerm(Value expert) const {
-    return isSigmoid ? sigmoid(code, getLogit(expert))
-                     : code.exp(code.sub(getLogit(expert), greatest));
-  }
-  Value get(Value expert) const { return divide(getTerm(expert)); }
-  Value divide(Value term) const {
-    return sum ? Value(arith::DivFOp::create(code, term, sum)) : term;
-  }
-};
-
-/// Of sigmoids, so that the sum of those that are all zero can be divided by.
-constexpr double kLeastOfSum = 1e-20;
-} // namespace
-
 /// The greatest logit and the sum, in ascending order, of terms.
 template <typename OpTy>
 static Probabilities getProbabilities(Code &code, OpTy op, Kernel &kernel,
                                       Value token) {
-  int64_t experts = getLast(op.getLogits()), slots = getLast(op.getIds());
-  Probabilities p = {code,
-                     addressOf(kernel, op, 0),
-                     addressOf(kernel, op, 1),
-                     code.mul(token, experts),
-                     code.mul(token, slots),
-                     experts,
-                     slots,
-                     op.getSigmoid(),
-                     op.getNormalized(),
-                     {},
-                     {}};
-  if (p.isSigmoid && !p.isNormalized)
+  Probabilities p = Probabilities::of(code, op, addressOf(kernel, op, 0),
+                                      addressOf(kernel, op, 1), token);
+  if (!p.hasSum())
     return p;
-  Value count = code.i64(p.isNormalized ? slots : experts);
-  auto getExpert = [&](Value i) { return p.isNormalized ? p.getChosen(i) : i; };
+  Value count = code.i64(p.countTerms());
   Value lowest = code.f32(-std::numeric_limits<double>::infinity());
   if (!p.isSigmoid)
     p.greatest =
         code.loop(code.i64(0), count, 1, ValueRange(lowest),
                   [&](Value i, ValueRange carried) -> SmallVector<Value> {
-                    return {arith::MaxNumFOp::create(code, carried[0],
-                                                     p.getLogit(getExpert(i)))};
+                    return {arith::MaxNumFOp::create(
+                        code, carried[0], p.getLogit(p.getExpert(i)))};
                   })[0];
   p.sum = code.loop(code.i64(0), count, 1, ValueRange(code.f32(0)),
                     [&](Value i, ValueRange carried) -> SmallVector<Value> {
-                      return {code.add(carried[0], p.getTerm(getExpert(i)))};
+                      return {code.add(carried[0], p.getTerm(p.getExpert(i)))};
                     })[0];
   if (p.isSigmoid)
-    p.sum = code.add(p.sum, code.f32(kLeastOfSum));
+    p.sum = code.add(p.sum, code.f32(Probabilities::kLeastOfSum));
   return p;
-}
-
-/// `x` times the scale of `op`, if it has one.
-template <typename OpTy>
-static Value scaled(Code &code, OpTy op, Value x) {
-  if (!op.getScale())
-    return x;
-  return code.mul(x, code.f32(op.getScale()->convertToDouble()));
 }
 
 LogicalResult codegen::emitRouting(Code &code, rt::ExpertWeightsOp op,
@@ -338,18 +282,6 @@ LogicalResult codegen::emitRouting(Code &code, rt::ExpertWeightsOp op,
   return success();
 }
 
-/// The gradient of the logit of expert `e`, a chosen one, the gradient of whose
-/// weight is `gradient`, `dot` being the sum of all of these times weights.
-static Value getLogitGradient(Code &code, const Probabilities &p, Value e,
-                              Value gradient, Value dot) {
-  if (!p.isSigmoid)
-    return code.mul(p.get(e), code.sub(gradient, dot));
-  if (dot)
-    gradient = p.divide(code.sub(gradient, dot));
-  Value term = p.getTerm(e);
-  return code.mul(code.mul(gradient, term), code.sub(code.f32(1), term));
-}
-
 LogicalResult codegen::emitRouting(Code &code, rt::ExpertWeightsBackwardOp op,
                                    Kernel &kernel) {
   Value dweights = addressOf(kernel, op, 2), dlogits = kernel.outputs[0];
@@ -362,7 +294,7 @@ LogicalResult codegen::emitRouting(Code &code, rt::ExpertWeightsBackwardOp op,
       return scaled(code, op,
                     code.load(f32, dweights, code.add(p.place, slot)));
     };
-    if (!p.isSigmoid || p.isNormalized)
+    if (p.hasSum())
       dot = code.loop(zero, slots, 1, ValueRange(code.f32(0)),
                       [&](Value slot, ValueRange old) -> SmallVector<Value> {
                         Value term = code.mul(getGradient(slot),
@@ -378,7 +310,7 @@ LogicalResult codegen::emitRouting(Code &code, rt::ExpertWeightsBackwardOp op,
     });
     code.loop(zero, slots, 1, [&](Value slot) {
       Value e = p.getChosen(slot);
-      code.store(getLogitGradient(code, p, e, getGradient(slot), dot), dlogits,
+      code.store(p.getLogitGradient(e, getGradient(slot), dot), dlogits,
                  code.add(p.row, e));
     });
   });

@@ -14,6 +14,7 @@
 
 #include "ExpertKernels.h"
 #include "Votes.h"
+#include "reprise/Codegen/Common/Probabilities.h"
 #include <limits>
 
 using namespace mlir;
@@ -41,12 +42,6 @@ static Value compare(Code &code, arith::CmpFPredicate predicate, Value a,
 static Value compare(Code &code, arith::CmpIPredicate predicate, Value a,
                      Value b) {
   return arith::CmpIOp::create(code, predicate, a, b);
-}
-
-static Value sigmoid(Code &code, Value x) {
-  Value one = code.f32(1);
-  Value power = code.exp(arith::NegFOp::create(code, x));
-  return arith::DivFOp::create(code, one, code.add(one, power));
 }
 
 namespace {
@@ -285,77 +280,26 @@ LogicalResult cuda::emitRouting(DeviceCode &code, rt::ChooseExpertsOp op,
 // Weights
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// The softmax of the logits of a token, or of those that were chosen; or the
-/// sigmoid of each, divided by the sum of those that were chosen, or not.
-struct Probabilities {
-  DeviceCode &code;
-  Value logits, ids, row, place;
-  int64_t experts, slots;
-  bool isSigmoid, isNormalized;
-  Value greatest, sum;
-
-  Value getChosen(Value slot) const {
-    Value id = code.load(code.getI32Type(), ids, code.add(place, slot));
-    return code.cast(id, code.getI64Type());
-  }
-  Value getLogit(Value expert) const {
-    return code.load(code.getF32Type(), logits, code.add(row, expert));
-  }
-  /// What sums are made of.
-  Value getTerm(Value expert) const {
-    return isSigmoid ? sigmoid(code, getLogit(expert))
-                     : code.exp(code.sub(getLogit(expert), greatest));
-  }
-  Value get(Value expert) const { return divide(getTerm(expert)); }
-  Value divide(Value term) const {
-    return sum ? Value(arith::DivFOp::create(code, term, sum)) : term;
-  }
-};
-
-/// Of sigmoids, so that the sum of those that are all zero can be divided by.
-constexpr double kLeastOfSum = 1e-20;
-} // namespace
-
 template <typename OpTy>
 static Probabilities getProbabilities(TokenWarp &its, OpTy op,
                                       DeviceKernel &kernel) {
   DeviceCode &code = its.code;
-  int64_t experts = getLast(op.getLogits()), slots = getLast(op.getIds());
-  Probabilities p = {code,
-                     kernel.addressOf(op, 0),
-                     kernel.addressOf(op, 1),
-                     code.mul(its.token, experts),
-                     code.mul(its.token, slots),
-                     experts,
-                     slots,
-                     op.getSigmoid(),
-                     op.getNormalized(),
-                     {},
-                     {}};
-  if (p.isSigmoid && !p.isNormalized)
+  Probabilities p = Probabilities::of(code, op, kernel.addressOf(op, 0),
+                                      kernel.addressOf(op, 1), its.token);
+  if (!p.hasSum())
     return p;
-  int64_t count = p.isNormalized ? slots : experts;
-  auto getExpert = [&](Value i) { return p.isNormalized ? p.getChosen(i) : i; };
+  int64_t count = p.countTerms();
   if (!p.isSigmoid)
     p.greatest = its.combine(
         count, code.f32(-kInfinity),
-        [&](Value i) { return p.getLogit(getExpert(i)); },
+        [&](Value i) { return p.getLogit(p.getExpert(i)); },
         [&](Value a, Value b) -> Value {
           return arith::MaxNumFOp::create(code, a, b);
         });
-  p.sum = its.sum(count, [&](Value i) { return p.getTerm(getExpert(i)); });
+  p.sum = its.sum(count, [&](Value i) { return p.getTerm(p.getExpert(i)); });
   if (p.isSigmoid)
-    p.sum = code.add(p.sum, code.f32(kLeastOfSum));
+    p.sum = code.add(p.sum, code.f32(Probabilities::kLeastOfSum));
   return p;
-}
-
-/// `x` times the scale of `op`, if it has one.
-template <typename OpTy>
-static Value scaled(Code &code, OpTy op, Value x) {
-  if (!op.getScale())
-    return x;
-  return code.mul(x, code.f32(op.getScale()->convertToDouble()));
 }
 
 LogicalResult cuda::emitRouting(DeviceCode &code, rt::ExpertWeightsOp op,
@@ -370,18 +314,6 @@ LogicalResult cuda::emitRouting(DeviceCode &code, rt::ExpertWeightsOp op,
   return success();
 }
 
-/// The gradient of the logit of expert `e`, a chosen one, the gradient of whose
-/// weight is `gradient`, `dot` being the sum of all of these times weights.
-static Value getLogitGradient(Code &code, const Probabilities &p, Value e,
-                              Value gradient, Value dot) {
-  if (!p.isSigmoid)
-    return code.mul(p.get(e), code.sub(gradient, dot));
-  if (dot)
-    gradient = p.divide(code.sub(gradient, dot));
-  Value term = p.getTerm(e);
-  return code.mul(code.mul(gradient, term), code.sub(code.f32(1), term));
-}
-
 LogicalResult cuda::emitRouting(DeviceCode &code,
                                 rt::ExpertWeightsBackwardOp op,
                                 DeviceKernel &kernel) {
@@ -393,7 +325,7 @@ LogicalResult cuda::emitRouting(DeviceCode &code,
       return scaled(code, op, code.load(code.getF32Type(), dweights, at));
     };
     Value dot;
-    if (!p.isSigmoid || p.isNormalized)
+    if (p.hasSum())
       dot = its.sum(p.slots, [&](Value slot) {
         return code.mul(getGradient(slot), p.get(p.getChosen(slot)));
       });
@@ -407,7 +339,7 @@ LogicalResult cuda::emitRouting(DeviceCode &code,
     syncWarp(code);
     its.forEach(p.slots, [&](Value slot) {
       Value e = p.getChosen(slot);
-      code.store(getLogitGradient(code, p, e, getGradient(slot), dot), dlogits,
+      code.store(p.getLogitGradient(e, getGradient(slot), dot), dlogits,
                  code.add(p.row, e));
     });
   });
