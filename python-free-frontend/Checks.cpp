@@ -382,6 +382,19 @@ void Checker::checkReductionGroups() {
               " micro-batches of a step, but got " + Twine(groups));
 }
 
+/// What to write for a global batch of `global` sequences, of which `ranks`
+/// that take `size` at once have no whole number: the next multiple, and the
+/// largest micro-batch of at most `size` that divides it.
+static std::string suggestBatch(int64_t global, int64_t size, int64_t ranks) {
+  std::string words = "; --global-batch-size=" +
+                      std::to_string(llvm::alignTo(global, size * ranks)) +
+                      " would do";
+  while (size > 0 && global % (size * ranks) != 0)
+    --size;
+  return size == 0 ? words
+                   : words + ", or --micro-batch-size=" + std::to_string(size);
+}
+
 void Checker::checkTrain() {
   StringRef positions = nameOf<&Model::numPositions>();
   if (train.seqLength > model.numPositions)
@@ -400,16 +413,18 @@ void Checker::checkTrain() {
   int64_t global = description.getGlobalBatchSize();
   int64_t together = train.microBatchSize * parallel.dataParallel;
   if (global % together != 0)
-    error(firstGiven(
-              {"global_batch_size", "micro_batch_size", "data_parallel_size"}),
-          "needs to be a multiple of micro_batch_size " +
-              Twine(train.microBatchSize) +
-              (parallel.dataParallel == 1
-                   ? std::string()
-                   : " times data_parallel_size " +
-                         std::to_string(parallel.dataParallel)) +
-              ", but got " + Twine(global) +
-              nameDefaults({"micro_batch_size", "global_batch_size"}));
+    error(
+        firstGiven(
+            {"global_batch_size", "micro_batch_size", "data_parallel_size"}),
+        "needs to be a multiple of micro_batch_size " +
+            Twine(train.microBatchSize) +
+            (parallel.dataParallel == 1
+                 ? std::string()
+                 : " times data_parallel_size " +
+                       std::to_string(parallel.dataParallel)) +
+            ", but got " + Twine(global) +
+            suggestBatch(global, train.microBatchSize, parallel.dataParallel) +
+            nameDefaults({"micro_batch_size", "global_batch_size"}));
   checkReductionGroups();
   constexpr int64_t kBlock = 256, kBlockOfBF16 = 1024;
   bool isBF16 = train.precision == "bf16";
