@@ -87,12 +87,15 @@ Workload ScheduledLaunch::getWorkload(Operation *op,
   load.bytes = getOperandAndResultBytes(op);
   load.flops = cast<LaunchOp>(op).getFlops();
   load.key = cast<LaunchOp>(op).getKernel().str();
-  // With attention in its kernel, of any dialect.
   Block *fused = getFusedOps(op, symbols);
-  if (fused && llvm::any_of(*fused, [](Operation &inner) {
-        return inner.getName().stripDialect().starts_with("attention");
-      })) {
-    load.work = Work::Attention;
+  if (!fused)
+    return load;
+  // Attention may be of any dialect; a product of groups is `rt.gemm`.
+  for (Operation &inner : *fused) {
+    bool isProduct = isa<GemmOp>(inner);
+    if (!isProduct && !inner.getName().stripDialect().starts_with("attention"))
+      continue;
+    load.work = isProduct ? Work::Product : Work::Attention;
     load.isBF16 = isBF16(op->getOperand(0));
   }
   return load;
