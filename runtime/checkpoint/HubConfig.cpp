@@ -169,7 +169,8 @@ static bool checkConfig(const char *path, const JsonValue &theirs,
   const HubFamily *family = findHubFamily(ourType);
   if (family)
     for (const HubKey &key : *family)
-      if (!checkKey(path, key, theirs, ours, error))
+      if ((!key.applies || key.applies(ours)) &&
+          !checkKey(path, key, theirs, ours, error))
         return false;
   for (JsonItem item : ours) {
     std::string_view name = item.key.text();

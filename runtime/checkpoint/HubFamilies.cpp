@@ -278,6 +278,11 @@ static constexpr HubKey kGlm4MoeKeys[] = {
 
 // DeepSeek-V2
 
+/// Its gate looks at groups by one of its two methods alone.
+static bool hasGroups(const JsonValue &config) {
+  return config.find("topk_method").text() == "group_limited_greedy";
+}
+
 static constexpr HubKey kDeepSeekV2Keys[] = {
     {"vocab_size"},
     {"hidden_size"},
@@ -300,6 +305,8 @@ static constexpr HubKey kDeepSeekV2Keys[] = {
     {"first_k_dense_replace", "", "0"},
     {"routed_scaling_factor", "", "1.0"},
     {"topk_method", "", "greedy"},
+    {"n_group", "", nullptr, nullptr, hasGroups},
+    {"topk_group", "", nullptr, nullptr, hasGroups},
     {"norm_topk_prob", "", "false"},
     {"moe_layer_freq", "", "1"},
     {"scoring_func", "", "softmax"},

@@ -25,6 +25,8 @@ struct HubKey {
   /// The same, if other keys make it; NaN if they do not say. `isNull`: the key
   /// is there, and null.
   double (*derived)(const JsonValue &config, bool isNull) = nullptr;
+  /// Whether the key says anything beside the others; null: always.
+  bool (*applies)(const JsonValue &config) = nullptr;
 };
 
 /// A family of models, as transformers has it: every key that a class reads,

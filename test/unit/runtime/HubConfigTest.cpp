@@ -250,6 +250,14 @@ TEST_F(HubConfig, WhatChangesTheFunction) {
   EXPECT_EQ(check(with(latent, "sliding_window", "null"), latent), "");
   EXPECT_EQ(check(with(latent, "n_group", ""), latent),
             "n_group 8 (by default)" + mid + "1");
+  // Groups are nothing to a gate that takes the best experts of all.
+  std::string gate = with(kLlamaConfig, "model_type", "\"deepseek_v2\"");
+  gate = with(with(gate, "num_experts_per_tok", "2"), "n_group", "1");
+  std::string greedy = with(gate, "topk_method", "\"greedy\"");
+  EXPECT_EQ(check(with(greedy, "n_group", "4"), greedy), "");
+  gate = with(gate, "topk_method", "\"group_limited_greedy\"");
+  EXPECT_EQ(check(gate, gate), "");
+  EXPECT_EQ(check(with(gate, "n_group", "4"), gate), "n_group 4" + mid + "1");
   EXPECT_EQ(check(silent, with(silent, "mlp_only_layers", "[]")), "");
   EXPECT_EQ(check(with(qwen, "num_key_value_heads", ""), qwen),
             "num_key_value_heads 4 (by default)" + mid + "2");
