@@ -102,7 +102,7 @@ bool reprise::frontend::isOff(const json::Value &value) {
   if (const json::Object *object = value.getAsObject())
     return object->empty();
   if (const json::Array *array = value.getAsArray())
-    return llvm::all_of(*array, isOff);
+    return array->empty();
   if (std::optional<StringRef> text = value.getAsString())
     return text->empty();
   return value.getAsNull() || value.getAsBoolean() == false ||

@@ -19,8 +19,7 @@
 
 namespace reprise::frontend {
 /// Whether a value switches nothing on: null, false, 0, an empty text, list or
-/// map, or a list of nothing else. The same of a key without a row among the
-/// refused ones says nothing, whatever the key is about.
+/// map. In a list a 0 says something: it may be the first layer.
 bool isOff(const llvm::json::Value &value);
 
 /// The model of a file, as far as values of refused keys depend on it.

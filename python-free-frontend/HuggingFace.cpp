@@ -167,6 +167,13 @@ static bool isTruth(const Key &key) {
          std::holds_alternative<OnlyValue>(field);
 }
 
+/// Whether a key that nothing is known of says nothing, whatever it is about:
+/// what is off, or a list of no more than that.
+static bool saysNothing(const json::Value &value) {
+  const json::Array *array = value.getAsArray();
+  return array ? llvm::all_of(*array, saysNothing) : isOff(value);
+}
+
 /// Ways to store weights in few bits, of which a training with weights of 32
 /// knows nothing. Those are not among them whose layers round what they read.
 static constexpr StringLiteral kStorage[] = {
@@ -231,7 +238,7 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
       json->getAsNull())
     return;
   Unknown other{member, suggestModelKey(member.key, family),
-                findMeantKey(member.key, family), isOff(*json)};
+                findMeantKey(member.key, family), saysNothing(*json)};
   if (!other.isOff || other.meant)
     unknown.push_back(std::move(other));
 }
