@@ -21,7 +21,7 @@ using namespace reprise::frontend;
 // One file
 //===----------------------------------------------------------------------===//
 
-static bool isSameValue(const Value &lhs, const Value &rhs) {
+bool reprise::frontend::isSameValue(const Value &lhs, const Value &rhs) {
   if (lhs.kind != rhs.kind || lhs.items.size() != rhs.items.size())
     return false;
   for (auto [left, right] : zip(lhs.items, rhs.items))
