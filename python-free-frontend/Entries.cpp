@@ -124,10 +124,23 @@ static bool isOff(const Value &value) {
   llvm_unreachable("all kinds are handled");
 }
 
+/// Whether no reader of published maps computes something else by it: a note
+/// of where the map is from, or a factor of the first programs with `yarn`
+/// that is 1.
+static bool isUnused(const Member &member) {
+  double number;
+  if (is_contained({"attn_factor", "extrapolation_factor"}, member.name))
+    return member.value.kind == Value::Plain &&
+           !StringRef(member.value.text).getAsDouble(number) && number == 1;
+  return member.name == "finetuned" || StringRef(member.name).starts_with("_");
+}
+
+/// A key that other programs have in the map: an error, unless it has no
+/// effect.
 void EntryList::addUnknown(const Key &key, const Member &member) {
   std::string suggestion = suggestKey(member.name, key.name);
   bool isNothing = suggestion.empty() && isOff(member.value);
-  if (!passesRotary && !isNothing && member.name != "finetuned")
+  if (!passesRotary && !isNothing && !isUnused(member))
     diagnostics.error(member.origin, "unknown key '" + member.name + "' in '" +
                                          key.name.str() + "'" + suggestion);
 }
