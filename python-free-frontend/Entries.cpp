@@ -103,8 +103,6 @@ void EntryList::compareMaps(const Key &key, const Member &given,
   compare(first, given);
 }
 
-/// A key that other programs have in the map: an error, unless it has no
-/// effect.
 /// Whether a value that is given switches nothing on.
 static bool isOff(const Value &value) {
   double number;
@@ -285,6 +283,8 @@ void reprise::frontend::resolveFamily(std::vector<Entry> &entries,
   llvm::erase_if(entries, [&](const Entry &entry) {
     if (findKey(entry.name, entry.key->section, &family))
       return false;
+    if (entry.value.kind == Value::Null)
+      return true;
     return checkForeignKey(entry.name, entry.value, entry.origin, &family,
                            diagnostics);
   });
