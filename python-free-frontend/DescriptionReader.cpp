@@ -214,8 +214,14 @@ void DescriptionReader::Impl::readConfig(StringRef path,
   SmallString<128> file(config->value.origin.isOption()
                             ? config->value.text
                             : getPath(config->value.text, path));
-  if (sys::fs::is_directory(file))
+  if (sys::fs::is_directory(file)) {
+    SmallString<128> params(file);
+    sys::path::append(params, "params.json");
     sys::path::append(file, "config.json");
+    // Of Meta's folders: what is said of that file helps.
+    if (!sys::fs::exists(file) && sys::fs::exists(params))
+      file = params;
+  }
   const MemoryBuffer *buffer =
       openText(file, Syntax::JSON, config->value.origin, diagnostics,
                "; hf_config is the path of a config.json on this machine, or "

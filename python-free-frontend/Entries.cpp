@@ -21,7 +21,7 @@ using namespace reprise::frontend;
 // One file
 //===----------------------------------------------------------------------===//
 
-static bool isSameValue(const Value &lhs, const Value &rhs) {
+bool reprise::frontend::isSameValue(const Value &lhs, const Value &rhs) {
   if (lhs.kind != rhs.kind || lhs.items.size() != rhs.items.size())
     return false;
   for (auto [left, right] : zip(lhs.items, rhs.items))
@@ -103,8 +103,6 @@ void EntryList::compareMaps(const Key &key, const Member &given,
   compare(first, given);
 }
 
-/// A key that other programs have in the map: an error, unless it has no
-/// effect.
 /// Whether a value that is given switches nothing on.
 static bool isOff(const Value &value) {
   double number;
@@ -124,10 +122,23 @@ static bool isOff(const Value &value) {
   llvm_unreachable("all kinds are handled");
 }
 
+/// Whether no reader of published maps computes something else by it: a note
+/// of where the map is from, or a factor of the first programs with `yarn`
+/// that is 1.
+static bool isUnused(const Member &member) {
+  double number;
+  if (is_contained({"attn_factor", "extrapolation_factor"}, member.name))
+    return member.value.kind == Value::Plain &&
+           !StringRef(member.value.text).getAsDouble(number) && number == 1;
+  return member.name == "finetuned" || StringRef(member.name).starts_with("_");
+}
+
+/// A key that other programs have in the map: an error, unless it has no
+/// effect.
 void EntryList::addUnknown(const Key &key, const Member &member) {
   std::string suggestion = suggestKey(member.name, key.name);
   bool isNothing = suggestion.empty() && isOff(member.value);
-  if (!passesRotary && !isNothing && member.name != "finetuned")
+  if (!passesRotary && !isNothing && !isUnused(member))
     diagnostics.error(member.origin, "unknown key '" + member.name + "' in '" +
                                          key.name.str() + "'" + suggestion);
 }
@@ -272,6 +283,8 @@ void reprise::frontend::resolveFamily(std::vector<Entry> &entries,
   llvm::erase_if(entries, [&](const Entry &entry) {
     if (findKey(entry.name, entry.key->section, &family))
       return false;
+    if (entry.value.kind == Value::Null)
+      return true;
     return checkForeignKey(entry.name, entry.value, entry.origin, &family,
                            diagnostics);
   });

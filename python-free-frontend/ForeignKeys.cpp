@@ -72,6 +72,13 @@ static bool isNeutral(const Value &value, StringRef neutral) {
            (!StringRef(value.text).getAsDouble(number) &&
             !word.getAsDouble(same) && number == same);
   };
+  // In quotes a word is the same word, but no number.
+  auto isWord = [&](StringRef word) {
+    double number;
+    return word.getAsDouble(number) && isIt(word);
+  };
+  if (value.kind == Value::Quoted)
+    return any_of(splitWords(neutral), isWord);
   return value.kind == Value::Plain && any_of(splitWords(neutral), isIt);
 }
 

@@ -70,6 +70,9 @@ static StringRef getPositions(const Family &family) {
 static StringRef getNorm(const Family &family) {
   return family.blocks.norm == NormKind::RMSNorm ? "RMSNorm" : "LayerNorm";
 }
+static StringRef getBlockType(const Family &family) {
+  return family.tensors.attentionNorm.empty() ? "post_ln" : "pre_ln";
+}
 static StringRef hasQueryKeyValueBias(const Family &family) {
   return family.blocks.queryKeyValueBias == BiasKind::Always ? "true" : "false";
 }
@@ -92,6 +95,12 @@ static constexpr StringLiteral kRanksReason =
 static constexpr StringLiteral kOffloadReason =
     "what is kept stays in the memory of the device";
 static constexpr StringLiteral kPrecisionReason = "'precision' is fp32 or bf16";
+static constexpr StringLiteral kScaleReason =
+    "there is no scale for the loss: bf16 has the range of fp32";
+static constexpr StringLiteral kDecayReason =
+    "weight decay is of parameters of two or more dimensions";
+static constexpr StringLiteral kNewReason =
+    "new weights are normal, as 'initializer_range' says";
 static constexpr StringLiteral kTextReason =
     "a text of the data is trained on as it is: all tokens count, and "
     "attention and positions go on behind the end of a document in it";
@@ -124,7 +133,10 @@ static constexpr ForeignKey kForeign[] = {
             "overlap_param_gather|overlap_param_gather_with_optimizer_step|"
             "overlap_grad_*|overlap_param_*",
             "false", kSumsReason),
-    decided("ddp_bucket_size|ddp_num_buckets|suggested_communication_unit_size",
+    decided("grad_div_ar_fusion|gradient_as_bucket_view|sync_batch_comm",
+            "false", kSumsReason),
+    decided("ddp_bucket_size|ddp_num_buckets|grad_allreduce_chunk_size_mb|"
+            "suggested_communication_unit_size",
             "", kSumsReason, Form::Text),
     decided("ddp_pad_buckets_for_high_nccl_busbw", "false", kSumsReason),
     decided("accumulate_allreduce_grads_in_fp32|grad_reduce_in_fp32", "true",
@@ -217,11 +229,14 @@ static constexpr ForeignKey kForeign[] = {
     {"offload_modules", "", kOffloadReason, nullptr, Others::Refused,
      Form::List},
     {"offload_*", "0|false", kOffloadReason},
-    {"fp4_format|fp4_recipe|fp8_amax_compute_algo|fp8_amax_history_len|"
-     "fp8_format|fp8_interval|fp8_margin|fp8_recipe|"
-     "num_layers_at_end_in_bf16|num_layers_at_start_in_bf16|"
-     "te_precision_config_file",
+    {"fp4_format|fp8_format|num_layers_at_end_in_bf16|"
+     "num_layers_at_start_in_bf16|te_precision_config_file",
      "", kPrecisionReason},
+    // How, if `fp8` or `fp4` says that.
+    decided("fp4_recipe|fp8_amax_compute_algo|fp8_amax_history_len|"
+            "fp8_interval|fp8_margin|fp8_recipe",
+            "", kPrecisionReason, Form::Text),
+    decided("reduce_amax", "false", kPrecisionReason),
     {"first_last_layers_bf16|fp4|fp4_param|fp4_param_gather|fp8|fp8_param|"
      "fp8_param_gather|keep_fp8_transpose_cache|no_fp8_wgrad|"
      "reuse_grad_buf_for_mxfp8_param_ag|fp4_*|fp8_*",
@@ -235,9 +250,10 @@ static constexpr ForeignKey kForeign[] = {
     {"use_precision_aware_optimizer", "false", kMomentsReason},
     {"exp_avg_dtype|exp_avg_sq_dtype|main_grads_dtype|main_params_dtype",
      "fp32|float32|torch.float32", kMomentsReason},
-    {"hysteresis|initial_loss_scale|loss_scale|loss_scale_window|"
-     "min_loss_scale|native_amp_*",
-     "", "there is no scale for the loss: bf16 has the range of fp32"},
+    {"loss_scale", "", kScaleReason},
+    decided("hysteresis|initial_loss_scale|loss_scale_window|min_loss_scale|"
+            "native_amp_*",
+            "", kScaleReason, Form::Text),
     {"rampup_batch_size", "", kBatchReason, nullptr, Others::Refused,
      Form::List},
     {"step_batch_size_schedule", "", kBatchReason},
@@ -246,10 +262,9 @@ static constexpr ForeignKey kForeign[] = {
      Form::List},
     {"weight_decay_incr_style", "constant",
      "weight decay is the same in all steps, as 'weight_decay' says"},
-    {"apply_wd_to_qk_layernorm", "false",
-     "weight decay is of parameters of two or more dimensions"},
-    {"no_weight_decay_cond_type", "",
-     "weight decay is of parameters of two or more dimensions"},
+    {"apply_wd_to_qk_layernorm|do_layer_norm_weight_decay", "false",
+     kDecayReason},
+    {"no_weight_decay_cond_type", "", kDecayReason},
     {"decoupled_weight_decay", "true",
      "'optimizer' is adamw, whose weight decay is decoupled"},
     {"no_decoupled_weight_decay", "false",
@@ -259,10 +274,15 @@ static constexpr ForeignKey kForeign[] = {
      "0",
      "'lr_decay_style', 'lr_warmup_iters' and 'lr_decay_iters' say here how "
      "the learning rate goes, in steps"},
-    {"activation|activation_func|bias|transformer_block_type", "",
+    {"activation|activation_func", "", kFamilyReason},
+    {"bias", "", kFamilyReason, hasBias},
+    {"transformer_block_type", "", kFamilyReason, getBlockType},
+    {"attention_type", "multihead", kFamilyReason},
+    {"normalize_attention_scores|post_process|pre_process", "true",
      kFamilyReason},
     {"squared_relu", "false", "gpt2 has it, by 'activation_function: relu2'"},
-    {"attention_output_gate|openai_gelu|qk_clip|qk_l2_norm|quick_geglu",
+    {"attention_output_gate|headscale|openai_gelu|qk_clip|qk_l2_norm|"
+     "quick_geglu",
      "false", kFamilyReason},
     {"activation_func_clamp_value|glu_linear_offset|no_rope_freq", "0",
      kFamilyReason},
@@ -274,8 +294,8 @@ static constexpr ForeignKey kForeign[] = {
      Others::Refused, Form::Switch},
     {"apply_layernorm_1p|layernorm_zero_centered_gamma", "false",
      "a norm multiplies by its weights as they are, not by one more"},
-    {"init_method_xavier_uniform", "false",
-     "new weights are normal, as 'initializer_range' says"},
+    {"init_method_xavier_uniform|use_scaled_init_method", "false", kNewReason},
+    {"ffn_dropout", "0", "an MLP has no dropout inside"},
     {"use_mup", "false",
      "'initializer_range' and 'lr' are the same for all weights"},
     {"padded_vocab_size", "",
@@ -346,6 +366,7 @@ static constexpr ForeignKey kForeign[] = {
         "mla_down_proj_fusion|optimizer_cuda_graph|use_legacy_models|use_te|"
         "use_transformer_engine_op_fuser|"
         "apply_rope_fusion|bias_activation_fusion|bias_dropout_add_fusion|"
+        "get_attention_mask_from_fusion|use_emha|"
         "bias_dropout_fusion|bias_gelu_fusion|bias_swiglu_fusion|"
         "cross_entropy_loss_fusion|enable_cuda_graph|external_cuda_graph|"
         "gradient_accumulation_fusion|masked_softmax_fusion|mcore_gpt|"
@@ -383,7 +404,8 @@ static constexpr ForeignKey kForeign[] = {
             "", kRanksReason, Form::Text),
     decided("high_priority_stream_groups", "", kRanksReason, Form::List),
     // Of a run: text first, then words, then switches.
-    decided("adam_eps_scheme|adlr_autoresume_interval|app_tag_run_name|"
+    decided("adam_eps_scheme|adlr_autoresume_interval|"
+            "apex_transformer_log_level|app_tag_run_name|"
             "app_tag_run_version|async_ckpt_cpu_priority|"
             "async_ckpt_io_priority|async_strategy|"
             "check_weight_hash_across_dp_replicas_interval|"
@@ -399,6 +421,7 @@ static constexpr ForeignKey kForeign[] = {
             "exit_signal|load|log_interval|log_memory_interval|logging_level|"
             "manual_gc_interval|memory_snapshot_path|merge_file|"
             "mid_level_dataset_surplus|most_recent_k|"
+            "nsys_profile|"
             "non_persistent_ckpt_type|non_persistent_global_ckpt_dir|"
             "non_persistent_local_ckpt_algo|non_persistent_local_ckpt_dir|"
             "non_persistent_save_interval|null_tokenizer_eod_id|"

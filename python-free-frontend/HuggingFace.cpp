@@ -108,6 +108,8 @@ private:
   /// Whether the key has, from its place of highest rank, a value that switches
   /// something on.
   bool isOn(const Key &key, const Family &family) const;
+  /// Whether the file says the same by the name of the key that is meant.
+  bool isSaidTwice(const Unknown &other, const Family &family) const;
   void refuseWithoutSizes(ArrayRef<RawMember> members, const Family &family,
                           Origin start);
 
@@ -261,6 +263,17 @@ bool ConfigReader::isOn(const Key &key, const Family &family) const {
          !isOffWord(use->absent.empty() ? use->defaultValue : use->absent);
 }
 
+bool ConfigReader::isSaidTwice(const Unknown &other,
+                               const Family &family) const {
+  if (!other.meant)
+    return false;
+  Value value = toValue(*object.get(other.member.key), other.member.value);
+  return any_of(entries, [&](const Entry &entry) {
+    return findCounterpart(*entry.key, &family) == other.meant &&
+           isSameValue(entry.value, value);
+  });
+}
+
 /// Whether the key says how large a model is: what else has a size in a model
 /// of the default width and depth is a part of the default model.
 static bool isSize(const Key &key, const Family &family) {
@@ -336,17 +349,20 @@ void ConfigReader::readMembers(ArrayRef<RawMember> members,
     readMember(member, family);
   if (!hasSizes(family) && !diagnostics.hasFailed())
     return refuseWithoutSizes(members, family, start);
-  for (const auto &[member, suggestion, meant, isOff] : unknown)
-    if (isOff && !isOn(*meant, family))
+  for (const Unknown &other : unknown) {
+    StringRef name = other.member.key;
+    if ((other.isOff && !isOn(*other.meant, family)) ||
+        isSaidTwice(other, family))
       continue;
-    else if (suggestion.empty())
-      diagnostics.warnTogether(getOrigin(member),
-                               ("'" + member.key + "'").str(),
+    if (other.suggestion.empty())
+      diagnostics.warnTogether(getOrigin(other.member),
+                               ("'" + name + "'").str(),
                                "unknown key {}, which is passed over",
                                "unknown keys {}, which are passed over");
     else
-      diagnostics.warning(getOrigin(member),
-                          "unknown key '" + member.key + "'" + suggestion);
+      diagnostics.warning(getOrigin(other.member),
+                          "unknown key '" + name + "'" + other.suggestion);
+  }
 }
 
 /// The family of a file that does not say what it is for; null if none knows

@@ -253,6 +253,9 @@ const Family *findFamily(llvm::ArrayRef<Entry> entries);
 void resolveFamily(std::vector<Entry> &entries, const Family &family,
                    Diagnostics &diagnostics);
 
+/// Whether both say the same, numbers in any spelling.
+bool isSameValue(const Value &lhs, const Value &rhs);
+
 /// `'x'`, `a list`.
 std::string describe(const Value &value);
 /// `x`, `a list`.

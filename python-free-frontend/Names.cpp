@@ -37,6 +37,7 @@ static constexpr OtherName kOtherNames[] = {
     {"config_name|model_name_or_path|pretrained_model_name_or_path",
      "hf_config"},
     {"architecture|model_family", "model_type"},
+    {"n_vocab|vocabulary_size", "vocab_size"},
     {"d_model|dim|embed_dim", "hidden_size"},
     {"n_layers", "num_hidden_layers"},
     {"n_heads|num_heads", "num_attention_heads"},
@@ -64,7 +65,7 @@ static constexpr OtherName kOtherNames[] = {
     {"encoder_seq_length|max_length|max_seq_len|max_seq_length|"
      "max_sequence_length|seq_len|sequence_length",
      "seq_length"},
-    {"max_seq_len|max_seq_length|max_sequence_length|seq_length",
+    {"max_seq_len|max_seq_length|max_sequence_length|n_ctx|seq_length",
      "max_position_embeddings"},
     {"batch_size|train_micro_batch_size_per_gpu", "micro_batch_size"},
     {"train_batch_size", "global_batch_size"},

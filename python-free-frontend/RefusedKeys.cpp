@@ -179,6 +179,14 @@ static std::string noBiases(const HubModel &model) {
 static bool hasExperts(const HubModel &model) {
   return model.family.blocks.experts != ExpertKind::None;
 }
+/// Another family's name may say once more how many there are.
+static std::string experts(const HubModel &model) {
+  std::string none = "off|1";
+  return hasExperts(model)
+             ? formatNumber(model.getNumber(modelField<&Model::numExperts>)) +
+                   "|" + none
+             : none;
+}
 /// Without experts, what is said of a choice among them says nothing.
 static std::string normedWeights(const HubModel &model) {
   return hasExperts(model) ? "true" : "*";
@@ -300,7 +308,8 @@ static constexpr RefusedKey kRefused[] = {
     {"add_lm_head_bias|head_bias|lm_head_bias"},
 
     // Experts.
-    {"moe_num_experts|n_routed_experts|num_experts|num_local_experts", "off|1"},
+    {"moe_num_experts|n_routed_experts|num_experts|num_local_experts", "",
+     experts},
     {"moe_num_shared_experts|n_shared_experts|num_shared_expert|"
      "num_shared_experts|shared_expert_intermediate_size|"
      "shared_intermediate_size|zero_expert_num"},

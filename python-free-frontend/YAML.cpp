@@ -35,6 +35,9 @@ public:
 
 private:
   void readSection(StringRef section, yaml::MappingNode &map);
+  void readSections(yaml::MappingNode &map);
+  void refuseSections(ArrayRef<Member> others);
+  void refuseAll(ArrayRef<Member> others);
   /// The members of a map are read if `isMap`, otherwise passed over.
   Value readValue(yaml::Node *node, Origin keyOrigin, bool isMap = false);
   void readMembers(yaml::MappingNode &map, Value &value);
@@ -196,22 +199,38 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
   }
 }
 
-void YAMLReader::read() {
-  yaml::document_iterator document = stream.begin();
-  if (document == stream.end() || stream.failed())
-    return;
-  yaml::Node *root = document->getRoot();
-  if (stream.failed())
-    return;
-  SMLoc start = SMLoc::getFromPointer(text.begin());
-  auto *map = dyn_cast_or_null<yaml::MappingNode>(root);
-  if (!map) {
-    if (isa_and_nonnull<yaml::ScalarNode>(root))
-      start = root->getSourceRange().Start;
-    return diagnostics.error(
-        {start}, "needs the sections 'model' and 'train', but got none");
+void YAMLReader::refuseSections(ArrayRef<Member> others) {
+  for (const Member &other : others) {
+    std::string suggestion = suggest(other.name, allSections());
+    if (suggestion.empty())
+      suggestion = suggestKey(other.name, "");
+    diagnostics.error(other.origin,
+                      "unknown section '" + other.name + "'" + suggestion);
   }
-  for (yaml::KeyValueNode &pair : *map) {
+}
+
+/// A file without sections is of another program, or has keys where sections
+/// are to be: one error for all.
+void YAMLReader::refuseAll(ArrayRef<Member> others) {
+  constexpr size_t most = 4;
+  std::string names, places;
+  for (const Member &other : others.take_front(most))
+    names += (names.empty() ? "'" : ", '") + other.name + "'";
+  if (others.size() > most)
+    names += " and " + std::to_string(others.size() - most) + " more";
+  for (const Member &other : others)
+    if (const Key *key = findKey(other.name); key && places.empty())
+      places =
+          ("; '" + other.name + "' belongs to section '" + key->section + "'")
+              .str();
+  diagnostics.error(others.front().origin,
+                    "needs the sections 'model' and 'train', but got " + names +
+                        places);
+}
+
+void YAMLReader::readSections(yaml::MappingNode &map) {
+  std::vector<Member> others;
+  for (yaml::KeyValueNode &pair : map) {
     Origin origin;
     std::optional<std::string> name = readName(pair, "section", origin);
     yaml::Node *value = stream.failed() ? nullptr : pair.getValue();
@@ -220,12 +239,11 @@ void YAMLReader::read() {
     if (!name)
       continue;
     if (!is_contained(allSections(), *name)) {
-      std::string suggestion = suggest(*name, allSections());
-      if (suggestion.empty())
-        suggestion = suggestKey(*name, "");
-      diagnostics.error(origin, "unknown section '" + *name + "'" + suggestion);
+      others.push_back({*name, origin, {}});
       continue;
     }
+    refuseSections(others);
+    others.clear();
     if (!sections.try_emplace(*name, origin).second) {
       diagnostics.error(origin, "section '" + *name + "' is given twice");
       continue;
@@ -242,6 +260,33 @@ void YAMLReader::read() {
     if (stream.failed())
       return;
   }
+  if (stream.failed())
+    return;
+  auto isSlip = [](const Member &other) {
+    return !suggest(other.name, allSections()).empty();
+  };
+  if (sections.empty() && others.size() > 1 && none_of(others, isSlip))
+    refuseAll(others);
+  else
+    refuseSections(others);
+}
+
+void YAMLReader::read() {
+  yaml::document_iterator document = stream.begin();
+  if (document == stream.end() || stream.failed())
+    return;
+  yaml::Node *root = document->getRoot();
+  if (stream.failed())
+    return;
+  SMLoc start = SMLoc::getFromPointer(text.begin());
+  auto *map = dyn_cast_or_null<yaml::MappingNode>(root);
+  if (!map) {
+    if (isa_and_nonnull<yaml::ScalarNode>(root))
+      start = root->getSourceRange().Start;
+    return diagnostics.error(
+        {start}, "needs the sections 'model' and 'train', but got none");
+  }
+  readSections(*map);
   if (stream.failed())
     return;
   ++document;

@@ -289,6 +289,8 @@ static int64_t findPoint(func::FuncOp step, const PlanCurve &curve,
 FailureOr<std::unique_ptr<SolvedStep>>
 SolvedStep::create(const Phases &phases, ModuleOp module, Budget::Kind kind,
                    const CostTable &costs, bool isFree) {
+  // Not as a plan file beside it says.
+  module->removeAttr(rt::kActivationsFirstAttr);
   if (kind == Budget::Kind::Activations)
     module->setAttr(rt::kActivationsFirstAttr,
                     UnitAttr::get(module.getContext()));

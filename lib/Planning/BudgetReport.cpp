@@ -55,7 +55,9 @@ static StringRef getOption(Budget::Kind kind) {
 void BudgetReport::print(raw_ostream &os) const {
   os << "budget: " << formatBytes(plannedBytes) << " of "
      << formatBytes(budget.bytes)
-     << (budget.kind == Budget::Kind::Memory ? "" : " within a step")
+     << (budget.kind == Budget::Kind::Memory
+             ? ""
+             : " within a step, without gradients")
      << "; replays " << formatSeconds(replaySeconds) << ", "
      << formatShare(replaySeconds, stepSeconds) << " of the "
      << formatSeconds(stepSeconds) << " of a step on " << machine << "\n";

@@ -400,6 +400,13 @@ FailureOr<PlanFile> PlanParser::parse() {
       error(place) << "needs " << what << ", but got '" << word << "'";
     plan.namesMoves = word == "named";
   };
+  auto activations = [&](yaml::Node *value, Location place) {
+    constexpr StringLiteral what = "first or together";
+    std::string word = readWord(value, what, place).value_or("together");
+    if (word != "first" && word != "together")
+      error(place) << "needs " << what << ", but got '" << word << "'";
+    plan.putsActivationsFirst = word == "first";
+  };
   auto headRows = [&](yaml::Node *value, Location place) {
     constexpr StringLiteral what = "the rows of a chunk of the head";
     if (auto word = readWord(value, what, place))
@@ -423,6 +430,7 @@ FailureOr<PlanFile> PlanParser::parse() {
            {"head_chunk_rows", headRows},
            {"free", free},
            {"moves", moves},
+           {"activations", activations},
            {"rules", rules}});
   if (!isWrong && !hasRules)
     error(getLocation(llvm::SMLoc())) << "needs 'rules', a list, in a plan";

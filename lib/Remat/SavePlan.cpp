@@ -149,7 +149,8 @@ static std::optional<int64_t> getHeadRows(func::FuncOp function) {
 }
 
 LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
-                                   llvm::raw_ostream &os) {
+                                   llvm::raw_ostream &os,
+                                   bool putsActivationsFirst) {
   FailureOr<Step> step = getStep(function);
   if (failed(step))
     return failure();
@@ -191,6 +192,8 @@ LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
   os << "free: off\n"; // Rules are about what is, too.
   if (llvm::any_of(step->forward, isExpertMove))
     os << "moves: named\n";
+  if (putsActivationsFirst)
+    os << "activations: first\n";
   os << (lines.empty() ? "rules: []\n" : "rules:\n");
   for (const Line &line : lines)
     os << "- {layers: " << formatLayers(line.layers) << ", "

@@ -115,9 +115,16 @@ bool Reader::readQuoted(Field &field) {
       break;
     field.text += '"';
   }
+  size_t behind = at;
   skip(kBlanks);
   if (isAtEnd() || text[at] == ',' || text[at] == '\n')
     return true;
+  bool isTab = text.substr(behind, at - behind).find('\t') != text.npos;
+  if (isTab || text[at] == ';' || text[at] == '|')
+    return fail(line, int64_t(at - lineBegin) + 1,
+                "needs commas between columns, but got " +
+                    (isTab ? "a tab" : quote(std::string(1, text[at]))) +
+                    " behind a quote that closes");
   return fail(line, int64_t(at - lineBegin) + 1,
               "needs a comma or the end of the line behind a quote that "
               "closes; a quote in a field in quotes is written twice");

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "python-free-frontend/ConfigKeys.h"
 #include "python-free-frontend/Family.h"
 
 using namespace reprise;
@@ -45,8 +46,13 @@ static constexpr KeyUse kKeys[] = {
     {"reorder_and_upcast_attn", "false"},
 };
 
+/// Some files also have it under the other families' name.
+static std::string activation(const HubModel &model) {
+  return model.file.getString("activation_function").value_or("gelu_new").str();
+}
+
 static constexpr RefusedKey kRefused[] = {
-    {"hidden_act"},
+    {"hidden_act", "", activation},
     {"rope_parameters"},
     {"rope_scaling"},
 };

@@ -464,6 +464,22 @@ static const OptionInfo *findOption(const char *arg, size_t length,
   return nullptr;
 }
 
+/// Whether `word` is an option, maybe with its value.
+static bool isOption(const char *word) {
+  Error none;
+  return !strncmp(word, "--", 2) && word[2] &&
+         findOption(word + 2, strcspn(word + 2, "="), none);
+}
+
+/// Whether the word behind an option may be its value; null is the end.
+static bool checkValue(const OptionInfo &info, const char *word, Error &error) {
+  if (!word)
+    return error.set("--%s needs a value: %s", info.name, info.value);
+  return !isOption(word) ||
+         error.set("--%s needs a value: %s, but the next word is the option %s",
+                   info.name, info.value, word);
+}
+
 bool reprise::runtime::parseOptions(int argc, char **argv,
                                     const RepriseModel &model, Options &options,
                                     Error &error) {
@@ -488,9 +504,9 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
     if (info->target.kind == Kind::Flag && equals)
       return error.set("--%s takes no value, but got '%s'", info->name, value);
     if (info->target.kind != Kind::Flag && !equals) {
-      if (++i == argc)
-        return error.set("--%s needs a value: %s", info->name, info->value);
-      value = argv[i];
+      value = ++i < argc ? argv[i] : nullptr;
+      if (!checkValue(*info, value, error))
+        return false;
     }
     uint64_t bit = uint64_t(1) << (info - kOptions);
     if (given & bit && info->target.kind == Kind::Flag)

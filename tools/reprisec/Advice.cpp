@@ -160,10 +160,10 @@ void driver::adviseOn(MLIRContext &context, const Description &description,
   std::optional<int64_t> bytes = adviser.findSmallest(description);
   if (!bytes || *bytes <= budget.bytes)
     return;
-  // Together: those that help.
+  // Together: those that help, if that is less than one alone.
   std::string all;
   Description together = description;
-  int64_t numHelpful = 0;
+  int64_t numHelpful = 0, least = *bytes;
   bool fits = false;
   for (const Change &change : listChanges(description)) {
     Description changed = description;
@@ -173,12 +173,14 @@ void driver::adviseOn(MLIRContext &context, const Description &description,
       continue;
     printNeed(change.option, *need, budget);
     fits |= *need <= budget.bytes;
+    least = std::min(least, *need);
     change.apply(together);
     all += (all.empty() ? "" : " ") + change.option;
     ++numHelpful;
   }
   if (!fits && numHelpful > 1)
-    if (std::optional<int64_t> need = adviser.findSmallest(together)) {
+    if (std::optional<int64_t> need = adviser.findSmallest(together);
+        need && *need < least) {
       printNeed(all, *need, budget);
       fits = *need <= budget.bytes;
     }

@@ -11,6 +11,7 @@
 #include "Stages.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Remat/PlanFile.h"
 #include "reprise/Remat/Summary.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -67,6 +68,9 @@ LogicalResult driver::readPlanFile(ModuleOp module, RecomputeOptions &recompute,
       (plan->headRows &&
        failed(setHeadRows(module, *plan->headRows, recompute.planFile))))
     return failure();
+  if (plan->putsActivationsFirst)
+    module->setAttr(rt::kActivationsFirstAttr,
+                    UnitAttr::get(module.getContext()));
   recompute.isFreeByPlan = recompute.isFree && !plan->isFree;
   recompute.isFree &= plan->isFree;
   name = plan->name;

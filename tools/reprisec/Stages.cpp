@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Pipelines/StagePrograms.h"
 #include "reprise/Remat/PlanFile.h"
 #include "reprise/Solver/StageSchedule.h"
@@ -222,8 +223,8 @@ LogicalResult driver::writePlan(ModuleOp module, std::string &text) {
   auto train = module->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
   auto recorded = train ? train.getAs<StringAttr>("recompute") : StringAttr();
   llvm::raw_string_ostream os(text);
-  return remat::writePlanFile(step, recorded ? recorded.getValue() : "none",
-                              os);
+  return remat::writePlanFile(step, recorded ? recorded.getValue() : "none", os,
+                              module->hasAttr(rt::kActivationsFirstAttr));
 }
 
 int driver::withPlan(StringRef text, bool isFree,

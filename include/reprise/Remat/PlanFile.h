@@ -55,6 +55,8 @@ struct PlanFile {
   /// Whether rules name what moves rows to experts on other ranks; otherwise
   /// that follows what it is made of, or made for.
   bool namesMoves = false;
+  /// Whether activations are packed by themselves, as for a budget of them.
+  bool putsActivationsFirst = false;
   std::vector<PlanRule> rules;
 };
 
@@ -69,7 +71,8 @@ mlir::FailureOr<PlanFile> parsePlanFile(llvm::StringRef path,
 /// of it. Fails with a diagnostic where two values of a layer have one name and
 /// two decisions.
 llvm::LogicalResult writePlanFile(mlir::func::FuncOp step, llvm::StringRef name,
-                                  llvm::raw_ostream &os);
+                                  llvm::raw_ostream &os,
+                                  bool putsActivationsFirst = false);
 } // namespace reprise::remat
 
 #endif // REPRISE_REMAT_PLANFILE_H
