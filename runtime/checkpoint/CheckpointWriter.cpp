@@ -623,6 +623,8 @@ void CheckpointWriter::writeRun(JsonWriter &json) const {
   json.member("data_is_text", settings.data.isText);
   writeSum(json, "data_crc32c", settings.data.crc);
   writeSum(json, "tokenizer_crc32c", settings.data.tokenizer);
+  if (settings.sums)
+    json.member("sums", settings.sums);
   json.member("micro_batches", model.numMicroBatches);
   json.member("micro_batch_size", model.microBatchSize);
   json.member("seq_length", model.seqLength);

@@ -195,7 +195,9 @@ using NcclResult = int;                     ///< 0: good.
 using NcclRanks = struct NcclRanksObject *; ///< ncclComm_t
 
 constexpr NcclResult kNcclInProgress = 7;
-constexpr int kNcclByte = 0;                // ncclDataType_t
+constexpr int kNcclByte = 0; // ncclDataType_t
+constexpr int kNcclF32 = 7;
+constexpr int kNcclSum = 0;                 // ncclRedOp_t
 constexpr int kNcclUnset = -2147483647 - 1; // Of a number of a configuration.
 constexpr unsigned kNcclConfigMagic = 0xcafebeef;
 /// The version whose configuration is written down here, as any later library
@@ -233,6 +235,15 @@ struct NcclConfig {
   X(receive, ncclRecv,                                                         \
     (void *bytes, size_t count, int type, int peer, NcclRanks ranks,           \
      CudaStream stream))                                                       \
+  X(allReduce, ncclAllReduce,                                                  \
+    (const void *from, void *to, size_t count, int type, int operation,        \
+     NcclRanks ranks, CudaStream stream))                                      \
+  X(reduceScatter, ncclReduceScatter,                                          \
+    (const void *from, void *part, size_t countOfPart, int type,               \
+     int operation, NcclRanks ranks, CudaStream stream))                       \
+  X(reduce, ncclReduce,                                                        \
+    (const void *from, void *to, size_t count, int type, int operation,        \
+     int root, NcclRanks ranks, CudaStream stream))                            \
   X(groupStart, ncclGroupStart, ())                                            \
   X(groupEnd, ncclGroupEnd, ())
 // clang-format on

@@ -23,6 +23,7 @@ struct CudaSettings {
   bool tf32 = false;     ///< Of f32 products.
   bool autotune = false; ///< Of products.
   bool nvtx = false;     ///< A range around each launch, without a graph.
+  bool ncclSums = false; ///< NCCL makes sums of f32 over ranks.
 };
 
 /// Launches that run one after another.
@@ -43,7 +44,7 @@ public:
                const CudaSettings &settings)
       : model(model), gpu(gpu), ranks(ranks), settings(settings),
         kernels(model, gpu, ranks.rank()), products(model, gpu),
-        memory(model, gpu) {}
+        memory(model, gpu, settings.ncclSums) {}
   CudaLauncher(const CudaLauncher &) = delete;
   CudaLauncher &operator=(const CudaLauncher &) = delete;
   ~CudaLauncher();

@@ -11,6 +11,7 @@
 
 #include "CudaLanes.h"
 #include "Nccl.h"
+#include "NcclSums.h"
 #include "runtime/base/List.h"
 #include "runtime/transport/Collectives.h"
 
@@ -18,12 +19,13 @@ namespace reprise::runtime {
 
 /// A GPU's memory. Everything is begun on the device's stream, or beside it on
 /// one of its own, and may be captured there: parcels go through NCCL, and sums
-/// are made by kernels of the program, in the order of `sumTree`.
+/// are made by kernels of the program, in the order of `sumTree`; or those of
+/// f32 by NCCL, in an order of its own.
 class CudaRankMemory final : public RankMemory {
 public:
-  CudaRankMemory(const RepriseModel &model, Gpu &device)
-      : model(model), device(device), nccl(device), lanes(model, device, nccl) {
-  }
+  CudaRankMemory(const RepriseModel &model, Gpu &device, bool ncclSums)
+      : model(model), device(device), nccl(device), lanes(model, device, nccl),
+        sums(model, nccl), usesSums(ncclSums) {}
   ~CudaRankMemory();
 
   /// Connects this rank with those that it does something with. All ranks call
@@ -59,6 +61,9 @@ public:
                Error &error) override {
     return lanes.receive(what, parcel, error);
   }
+  EngineSums *engineSums(Number number) override {
+    return usesSums && number == Number::F32 ? &sums : nullptr;
+  }
   bool sum(Number number, void *out, const void *const *parts, int numParts,
            int64_t count, Error &error) override;
   bool copy(void *to, const void *from, size_t size, Error &error) override;
@@ -71,6 +76,8 @@ private:
   Gpu &device;
   Nccl nccl;
   CudaLanes lanes;
+  NcclSums sums;
+  const bool usesSums;          ///< NCCL sums f32.
   List<CudaFunction> functions; ///< Of `model.cuda->sums`.
   List<CudaAddress> parameters; ///< Of the sum that is being begun.
   List<CudaEvent> ends;         ///< Of what is begun, by its number.

@@ -14,6 +14,10 @@
 
 namespace reprise::runtime {
 
+/// What is said of a run in which NCCL sums: in its log, its report and its
+/// checkpoints.
+inline constexpr char kNcclSums[] = "of f32 by NCCL: bits not fixed";
+
 /// On what a run computes, and how.
 struct DeviceOptions {
   const char *device = nullptr; ///< "auto" if not given.
@@ -23,7 +27,8 @@ struct DeviceOptions {
   bool cudaSync = false;        ///< Wait for each launch, without a graph.
   bool tf32 = false;            ///< Of f32 products.
   bool autotune = false;        ///< Of products.
-  bool nvtx = false; ///< A range around each launch, without a graph.
+  bool nvtx = false;     ///< A range around each launch, without a graph.
+  bool ncclSums = false; ///< NCCL makes sums of f32 over ranks.
 };
 
 } // namespace reprise::runtime

@@ -60,6 +60,9 @@ void Nccl::giveUp() {
     take(pair.ranks);
     pair.ranks = nullptr;
   }
+  for (SumGroup &group : groups)
+    take(group.ranks);
+  groups.clear();
   for (GivenUp &other : others)
     other.hasThread =
         pthread_create(&other.thread, nullptr, giveUpOne, &other) == 0;
@@ -89,9 +92,13 @@ static void nameVersion(int version, char (&text)[32]) {
 }
 
 /// Whether `code` is good, or says that more is to come.
+static bool isTaken(NcclResult code) {
+  return code == 0 || code == kNcclInProgress;
+}
+
 bool Nccl::check(NcclRanks ranks, NcclResult code, const char *what,
                  Error &error) {
-  if (code == 0 || code == kNcclInProgress)
+  if (isTaken(code))
     return true;
   const char *last = library().lastError(ranks);
   return error.set("%s: NCCL: %s%s%s", what, library().errorText(code),
@@ -125,6 +132,9 @@ bool Nccl::lookAtAll(double waitedSeconds, Error &error) {
     return false;
   for (Pair &pair : pairs)
     if (!look(pair.ranks, what, state, error))
+      return false;
+  for (SumGroup &group : groups)
+    if (!look(group.ranks, what, state, error))
       return false;
   return mayCome(what, waitedSeconds, error);
 }
@@ -248,52 +258,92 @@ bool Nccl::connectPair(const NcclId &id, bool isFirst, Error &error) {
          settle(pair.ranks, what, error);
 }
 
+bool Nccl::connectGroup(const NcclId &id, int size, int member, Error &error) {
+  const char *what = "connecting GPUs that sum";
+  if (!groups.push({nullptr, size}))
+    return error.set("no memory left for %zu groups of GPUs",
+                     groups.size() + 1);
+  NcclRanks &ranks = groups.back().ranks;
+  NcclResult code = connectOne(ranks, size, id, member, blocks.ofAll);
+  return check(ranks, code, what, error) && settle(ranks, what, error);
+}
+
+/// What `calls()` asks of the library is one piece of work; it returns what
+/// went wrong.
+template <typename Calls>
+bool Nccl::together(NcclRanks ranks, const char *what, Calls calls,
+                    Error &error) {
+  if (!check(ranks, library().groupStart(), what, error))
+    return false;
+  bool good = check(ranks, calls(), what, error);
+  Error other; // What a call in the group says is the cause.
+  good = check(ranks, library().groupEnd(), what, good ? error : other) && good;
+  return good && settle(ranks, what, error);
+}
+
 bool Nccl::move(const char *what, int number, char *bytes, size_t size,
                 Error &error) {
   const Pair &pair = pairs[size_t(number)];
   const NcclLibrary &nccl = library();
-  NcclResult code = nccl.groupStart();
-  if (!check(pair.ranks, code, what, error))
-    return false;
   if (pair.isFirst)
     numBegun += int64_t(size);
-  code = pair.isFirst
-             ? nccl.send(bytes, size, kNcclByte, 1, pair.ranks, pair.stream)
-             : nccl.receive(bytes, size, kNcclByte, 0, pair.ranks, pair.stream);
-  bool good = check(pair.ranks, code, what, error);
-  Error other; // What a call in the group says is the cause.
-  good = check(pair.ranks, nccl.groupEnd(), what, good ? error : other) && good;
-  return good && settle(pair.ranks, what, error);
+  return together(
+      pair.ranks, what,
+      [&] {
+        return pair.isFirst ? nccl.send(bytes, size, kNcclByte, 1, pair.ranks,
+                                        pair.stream)
+                            : nccl.receive(bytes, size, kNcclByte, 0,
+                                           pair.ranks, pair.stream);
+      },
+      error);
 }
 
-bool Nccl::greet(const int *peers, int numPeers, Error &error) {
+/// Takes so many bytes for what `begin(room)` begins, and waits for that.
+template <typename Begin>
+bool Nccl::meet(const char *what, size_t bytes, Begin begin, Error &error) {
   const CudaDriver &driver = device.driver();
-  const char *what = "greeting other GPUs";
   CudaAddress room = 0;
-  if (!device.check(
-          driver.memoryAllocate(&room, size_t(2 * numPeers + 1) * kGreeting),
-          what, error))
+  if (!device.check(driver.memoryAllocate(&room, bytes), what, error))
     return false;
-  List<Parcel> sends, receives;
-  bool good = true;
-  for (int i = 0; i < numPeers && good; ++i) {
-    auto place = [&](int number) {
-      return reinterpret_cast<char *>(room + size_t(number) * kGreeting);
-    };
-    good = (sends.push({peers[i], place(2 * i), kGreeting}) &&
-            receives.push({peers[i], place(2 * i + 1), kGreeting})) ||
-           error.set("no memory left to greet %d GPUs", numPeers);
-  }
-  good =
-      good &&
-      exchange(what, sends.begin(), int(sends.size()), receives.begin(),
-               int(receives.size()), error) &&
+  const bool good =
+      begin(reinterpret_cast<char *>(room)) &&
       (!exchangesBeside || order(what, besideStream, device.stream(), error)) &&
       device.synchronize(what, error);
   if (!good) // The driver gives memory back when nothing runs any more.
     giveUp();
   driver.memoryFree(room);
   return good;
+}
+
+bool Nccl::greet(const int *peers, int numPeers, Error &error) {
+  const char *what = "greeting other GPUs";
+  auto begin = [&](char *room) {
+    List<Parcel> sends, receives;
+    for (int i = 0; i < numPeers; ++i)
+      if (!sends.push(
+              {peers[i], room + size_t(2 * i) * kGreeting, kGreeting}) ||
+          !receives.push(
+              {peers[i], room + size_t(2 * i + 1) * kGreeting, kGreeting}))
+        return error.set("no memory left to greet %d GPUs", numPeers);
+    return exchange(what, sends.begin(), int(sends.size()), receives.begin(),
+                    int(receives.size()), error);
+  };
+  return meet(what, size_t(2 * numPeers + 1) * kGreeting, begin, error);
+}
+
+bool Nccl::greetGroup(int group, Error &error) {
+  const char *what = "first sums of GPUs";
+  const size_t size =
+      size_t(group == kAllRanks ? hosts->size() : groups[size_t(group)].size);
+  auto begin = [&](char *room) {
+    char *part = room + kGreeting, *root = part + (size + 1) * kGreeting;
+    const NcclSum sums[] = {
+        {NcclSum::Whole, room, room, kGreeting / 4, 0},
+        {NcclSum::Part, part, part + size * kGreeting, kGreeting / 4, 0},
+        {NcclSum::ToRoot, root, root, kGreeting / 4, 0}};
+    return sum(what, group, sums, 3, error);
+  };
+  return meet(what, (size + 3) * kGreeting, begin, error);
 }
 
 bool Nccl::exchange(const char *what, const Parcel *sends, int numSends,
@@ -303,26 +353,51 @@ bool Nccl::exchange(const char *what, const Parcel *sends, int numSends,
       std::all_of(receives, receives + numReceives, isEmpty))
     return true; // The library would not know of the group.
   const NcclRanks used = exchangesBeside ? beside : all;
-  if (!check(used, library().groupStart(), what, error))
-    return false;
-  bool good = true;
-  for (int i = 0; i < numSends && good; ++i) {
-    numBegun += int64_t(sends[i].size);
-    good = isEmpty(sends[i]) ||
-           check(used,
-                 library().send(sends[i].bytes, sends[i].size, kNcclByte,
-                                sends[i].rank, used, stream()),
-                 what, error);
-  }
-  for (int i = 0; i < numReceives && good; ++i)
-    good = isEmpty(receives[i]) ||
-           check(used,
-                 library().receive(receives[i].bytes, receives[i].size,
-                                   kNcclByte, receives[i].rank, used, stream()),
-                 what, error);
-  Error other; // What a call in the group says is the cause.
-  good = check(used, library().groupEnd(), what, good ? error : other) && good;
-  return good && settle(used, what, error);
+  auto calls = [&] {
+    NcclResult code = 0;
+    for (int i = 0; i < numSends && isTaken(code); ++i) {
+      numBegun += int64_t(sends[i].size);
+      if (!isEmpty(sends[i]))
+        code = library().send(sends[i].bytes, sends[i].size, kNcclByte,
+                              sends[i].rank, used, stream());
+    }
+    for (int i = 0; i < numReceives && isTaken(code); ++i)
+      if (!isEmpty(receives[i]))
+        code = library().receive(receives[i].bytes, receives[i].size, kNcclByte,
+                                 receives[i].rank, used, stream());
+    return code;
+  };
+  return together(used, what, calls, error);
+}
+
+bool Nccl::sum(const char *what, int group, const NcclSum *sums, int numSums,
+               Error &error) {
+  const bool isOfAll = group == kAllRanks;
+  const NcclRanks whole = exchangesBeside ? beside : all;
+  const NcclRanks used = isOfAll ? whole : groups[size_t(group)].ranks;
+  const int64_t size = isOfAll ? hosts->size() : groups[size_t(group)].size;
+  const NcclLibrary &nccl = library();
+  auto calls = [&] {
+    NcclResult code = 0;
+    for (int i = 0; i < numSums && isTaken(code); ++i) {
+      const NcclSum &sum = sums[i];
+      const int64_t bytes = int64_t(sum.count) * 4 * (size - 1);
+      if (sum.kind == NcclSum::Whole)
+        code = nccl.allReduce(sum.from, sum.to, sum.count, kNcclF32, kNcclSum,
+                              used, stream());
+      else if (sum.kind == NcclSum::Part)
+        code = nccl.reduceScatter(sum.from, sum.to, sum.count, kNcclF32,
+                                  kNcclSum, used, stream());
+      else
+        code = nccl.reduce(sum.from, sum.to, sum.count, kNcclF32, kNcclSum,
+                           sum.root, used, stream());
+      numBegun += sum.kind == NcclSum::Whole  ? 2 * bytes / size
+                  : sum.kind == NcclSum::Part ? bytes
+                                              : bytes / size;
+    }
+    return code;
+  };
+  return numSums == 0 || together(used, what, calls, error);
 }
 
 /// Behind everything that was begun of these ranks.
@@ -345,5 +420,9 @@ bool Nccl::disconnect(Error &error) {
   for (Pair &pair : pairs)
     if (!end(pair.ranks, what, error))
       return false;
+  for (SumGroup &group : groups)
+    if (!end(group.ranks, what, error))
+      return false;
+  groups.clear();
   return (!beside || end(beside, what, error)) && end(all, what, error);
 }

@@ -16,13 +16,28 @@
 
 namespace reprise::runtime {
 
+/// A sum of f32 over the members of a group that the library makes.
+struct NcclSum {
+  enum Kind {
+    Whole, ///< All have all of it.
+    Part,  ///< Each has its part.
+    ToRoot ///< One has all of it.
+  } kind;
+  const void *from;
+  void *to;     ///< The same place, or one apart.
+  size_t count; ///< Of `to`.
+  int root;     ///< The member that has it.
+};
+
 /// The GPUs of all ranks, connected by NCCL. It moves bytes, as work on the
-/// device's stream, and adds nothing. Ranks are started, watched and ended by a
-/// transport between their hosts, which also brings them together here.
+/// device's stream, and adds nothing but what `NcclSums` lets it. Ranks are
+/// started, watched and ended by a transport between their hosts, which also
+/// brings them together here.
 ///
 /// A second connection of all ranks, with a stream of its own, is for what runs
 /// beside launches. Besides there are pairs: bytes go from the first
-/// to the second, on a stream of each, and wait for nothing but each other.
+/// to the second, on a stream of each, and wait for nothing but each other. And
+/// there are groups of ranks, for sums that the library makes.
 ///
 /// Calls of the library return at once, and the host looks at how far it is: so
 /// a rank whose peers are gone can give up.
@@ -71,6 +86,20 @@ public:
   bool connectPair(const NcclId &id, bool isFirst, Error &error);
   CudaStream streamOf(int pair) const { return pairs[size_t(pair)].stream; }
 
+  /// Connects this rank, a member of a group, with the others, which call it at
+  /// once; groups come in an order that all ranks have in common. Their numbers
+  /// here count from 0.
+  bool connectGroup(const NcclId &id, int size, int member, Error &error);
+  static constexpr int kAllRanks = -1;
+  /// Sums a few elements in each way, as `greet` moves bytes.
+  bool greetGroup(int group, Error &error);
+  /// Begins sums of a group, or of all ranks (`kAllRanks`), on the stream of
+  /// exchanges.
+  bool sum(const char *what, int group, const NcclSum *sums, int numSums,
+           Error &error);
+  /// Whether exchanges are on the second connection.
+  bool isBeside() const { return exchangesBeside; }
+
   /// Begins to send, as the first of a pair, or to receive, on its stream.
   bool move(const char *what, int pair, char *bytes, size_t size, Error &error);
 
@@ -82,7 +111,8 @@ public:
   /// Ends the connections with what is still under way.
   void giveUp();
 
-  /// The bytes of all sends that were begun, or captured.
+  /// The bytes of all sends that were begun, or captured. Those of sums as if
+  /// ranks were a ring.
   int64_t begunBytes() const { return numBegun; }
 
   int rank() const { return own; }
@@ -96,6 +126,10 @@ private:
   };
 
   const NcclLibrary &library() const { return device.nccl(); }
+  template <typename Begin>
+  bool meet(const char *what, size_t bytes, Begin begin, Error &error);
+  template <typename Calls>
+  bool together(NcclRanks ranks, const char *what, Calls calls, Error &error);
   bool check(NcclRanks ranks, NcclResult code, const char *what, Error &error);
   bool look(NcclRanks ranks, const char *what, NcclResult &state, Error &error);
   bool mayCome(const char *what, double waitedSeconds, Error &error);
@@ -115,6 +149,11 @@ private:
   CudaEvent border = nullptr; ///< Between the two streams.
   bool exchangesBeside = false;
   List<Pair> pairs;
+  struct SumGroup {
+    NcclRanks ranks;
+    int size;
+  };
+  List<SumGroup> groups;
   ConnectionBlocks blocks;
   NcclRanks asked = nullptr; ///< Of whom the library has not taken everything.
   Transport *hosts = nullptr;

@@ -38,8 +38,8 @@ static int parseOrdinal(const char *text) {
 }
 
 /// Whether what only a GPU understands is asked for on one.
-static bool checkOptions(const DeviceOptions &options, bool isCuda,
-                         Error &error) {
+static bool checkOptions(const DeviceOptions &options,
+                         const RepriseModel &model, Error &error) {
   const struct {
     bool given;
     const char *name;
@@ -47,11 +47,14 @@ static bool checkOptions(const DeviceOptions &options, bool isCuda,
                  {options.cudaSync, "cuda-sync"},
                  {options.tf32, "tf32"},
                  {options.autotune, "autotune"},
-                 {options.nvtx, "nvtx"}};
+                 {options.nvtx, "nvtx"},
+                 {options.ncclSums, "nccl-sums"}};
   for (auto [given, name] : needing)
-    if (given && !isCuda)
+    if (given && model.target != REPRISE_TARGET_CUDA)
       return error.set("--%s needs a GPU, but this run is on the CPU", name);
-  return true;
+  return !options.ncclSums || model.numAxes > 0 ||
+         error.set("--nccl-sums needs a program for several ranks, but this "
+                   "one is for one");
 }
 
 int reprise::runtime::place(const RepriseModel *const *models, int numModels,
@@ -81,8 +84,7 @@ int reprise::runtime::place(const RepriseModel *const *models, int numModels,
              error.text);
     placement.model = cpu;
   }
-  return checkOptions(options, placement.model == cuda, error) ? 0
-                                                               : kNoSuchCode;
+  return checkOptions(options, *placement.model, error) ? 0 : kNoSuchCode;
 }
 
 Device &DeviceSlot::make(Placement &placement, const DeviceOptions &options,
@@ -92,7 +94,7 @@ Device &DeviceSlot::make(Placement &placement, const DeviceOptions &options,
     return cuda.emplace(model, placement.gpu, arena, ranks,
                         CudaSettings{!options.noCudaGraph, options.cudaSync,
                                      options.tf32, options.autotune,
-                                     options.nvtx});
+                                     options.nvtx, options.ncclSums});
   return cpu.emplace(model, arena, pool, ranks,
                      Processor(cpuLevel(), options.portableBits));
 }

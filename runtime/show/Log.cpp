@@ -132,6 +132,8 @@ static void printJsonPlan(const RepriseModel &model, const ShowOptions &options,
     describeMesh(model, mesh, sizeof(mesh));
     json.member("ranks", countRanks(model)).member("mesh", +mesh);
     json.member("engine", engine);
+    if (options.ncclSums)
+      json.member("sums", kNcclSums);
   }
   if (gpu[0])
     json.member("device", gpu);
@@ -169,6 +171,8 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
     char mesh[128];
     describeMesh(model, mesh, sizeof(mesh));
     printf("ranks    %" PRId64 " (%s), %s\n", countRanks(model), mesh, engine);
+    if (options.ncclSums)
+      printf("sums     %s\n", kNcclSums);
   }
   if (options.data.size() > 0)
     printData(data);

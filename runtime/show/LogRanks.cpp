@@ -124,7 +124,7 @@ static constexpr const char *kRankKeys[] = {"least_rank", "median_rank",
                                             "most_rank"};
 
 static void printJsonRanks(const List<RankReport> &reports, int32_t target,
-                           List<int> &order) {
+                           bool hasNcclSums, List<int> &order) {
   JsonWriter json(stdout);
   json.object().member("event", "ranks").member("ranks", reports.size());
   for (const Row &row : kRows) {
@@ -137,6 +137,8 @@ static void printJsonRanks(const List<RankReport> &reports, int32_t target,
           .member(kRankKeys[i], spread.ranks[i]);
     json.end();
   }
+  if (hasNcclSums)
+    json.member("sums", kNcclSums);
   json.finish();
 }
 
@@ -145,7 +147,7 @@ void Log::ranks(const List<RankReport> &reports) const {
   if (!order.resize(reports.size()))
     return;
   if (options.json)
-    return printJsonRanks(reports, model.target, order);
+    return printJsonRanks(reports, model.target, options.ncclSums, order);
   printf("%-24s %20s %20s %20s\n", "ranks", kPlaces[0], kPlaces[1], kPlaces[2]);
   for (const Row &row : kRows) {
     if (!isShown(row, reports, model.target))
@@ -156,4 +158,6 @@ void Log::ranks(const List<RankReport> &reports) const {
       printCell(spread.values[i], row.isBytes, spread.ranks[i]);
     printf("\n");
   }
+  if (options.ncclSums)
+    printf("  %-22s %20s\n", "sums over ranks", kNcclSums);
 }

@@ -189,6 +189,8 @@ static constexpr OptionInfo kOptions[] = {
      "round f32 to TF32 before it is multiplied, which is faster"},
     {"autotune", "", &Options::autotune,
      "try several algorithms for each product at the start"},
+    {"nccl-sums", "", &Options::ncclSums,
+     "let NCCL sum f32 over ranks, in an order of its own: bits are not fixed"},
     {"nvtx", "", &Options::nvtx,
      "name each launch on the timeline of a profiler"},
     {"profile", "", &Options::profile,

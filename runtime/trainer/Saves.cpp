@@ -33,6 +33,7 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
     settings.data = resumed.data;
   settings.companionsFrom = goesOn ? resumed.folder.chars : options.initFrom;
   settings.tokenizer = tokenizer;
+  settings.sums = options.ncclSums ? kNcclSums : nullptr;
   settings.room = {options.saveFromCopy, model.budgetBytes};
   if (!writer.start(settings, goesOn ? resumed.folder.chars : nullptr,
                     resumed.state.step, arena, pool, ranks, error))

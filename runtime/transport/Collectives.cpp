@@ -273,6 +273,12 @@ private:
 // Operations
 //===----------------------------------------------------------------------===//
 
+/// What sums in place of the program; null: the program does.
+static EngineSums *engineSumsOf(RankMemory &memory, const Group &group,
+                                Number number) {
+  return group.size > 1 ? memory.engineSums(number) : nullptr;
+}
+
 /// The sums of the elements from `first` on, `count` of them, of which each
 /// member makes an equal share.
 static bool reduceSome(Operation &all, Sums &sums, const Span *spans,
@@ -305,6 +311,8 @@ bool reprise::runtime::allReduce(RankMemory &memory, const Group &group,
                                  Span workspace, Error &error) {
   if (group.size == 1)
     return true;
+  if (EngineSums *engine = engineSumsOf(memory, group, number))
+    return engine->allReduce(group, what, spans, numSpans, error);
   Operation all(memory, group, what, number, error);
   Sums sums(all, workspace);
   if (!sums.prepare())
@@ -352,6 +360,8 @@ bool reprise::runtime::reduceScatter(RankMemory &memory, const Group &group,
                                      const char *what, Number number,
                                      Blocks blocks, const void *whole,
                                      void *part, Span workspace, Error &error) {
+  if (EngineSums *engine = engineSumsOf(memory, group, number))
+    return engine->reduceScatter(group, what, blocks, whole, part, error);
   Operation all(memory, group, what, number, error);
   Sums sums(all, workspace);
   if (!sums.prepare())
@@ -403,22 +413,21 @@ static bool cutShares(const Span *spans, int numSpans, int member, int size,
   return true;
 }
 
-bool reprise::runtime::reduceShares(RankMemory &memory, const Group &group,
-                                    const char *what, Number number,
-                                    const Span *spans, int numSpans,
-                                    Span workspace, Error &error) {
-  Operation all(memory, group, what, number, error);
+/// Makes the sums of shares, by the tree.
+static bool sumShares(Operation &all, const Span *spans, int numSpans,
+                      Span workspace) {
+  const int size = all.group.size;
   Sums sums(all, workspace);
   if (!sums.prepare())
     return false;
   int64_t most = 0; // The first member has the largest shares.
   for (int i = 0; i < numSpans; ++i)
-    most += shareOf(spans[i].count, 0, group.size).end;
+    most += shareOf(spans[i].count, 0, size).end;
   Pieces own;
   for (int64_t first = 0; first < most; first += sums.most()) {
     auto sharesOf = [&](int member, Pieces &pieces) {
-      return cutShares(spans, numSpans, member, group.size, first,
-                       first + sums.most(), number, pieces);
+      return cutShares(spans, numSpans, member, size, first,
+                       first + sums.most(), all.number, pieces);
     };
     own.clear();
     if (!sharesOf(all.self, own))
@@ -426,6 +435,18 @@ bool reprise::runtime::reduceShares(RankMemory &memory, const Group &group,
     if (!sums.exchangeParts(own, sharesOf) || !sums.add(own, nullptr))
       return false;
   }
+  return true;
+}
+
+bool reprise::runtime::reduceShares(RankMemory &memory, const Group &group,
+                                    const char *what, Number number,
+                                    const Span *spans, int numSpans,
+                                    Span workspace, Error &error) {
+  Operation all(memory, group, what, number, error);
+  EngineSums *engine = engineSumsOf(memory, group, number);
+  if (engine ? !engine->reduceShares(group, what, spans, numSpans, error)
+             : !sumShares(all, spans, numSpans, workspace))
+    return false;
   for (int i = 0; i < numSpans; ++i) {
     const Share share = shareOf(spans[i].count, all.self, group.size);
     if (!all.clear(spans[i].values, share.begin) ||

@@ -31,6 +31,52 @@ inline int64_t sizeOf(Number number) {
 void sumTree(Number number, void *out, const void *const *parts, int numParts,
              int64_t count);
 
+/// Ranks that are equally far from each other: those along an axis of a mesh.
+struct Group {
+  int first, stride, size;
+
+  /// The rank of member `i`.
+  int rankOf(int i) const { return first + i * stride; }
+  /// The member that `rank` is.
+  int memberOf(int rank) const { return (rank - first) / stride; }
+};
+
+/// Elements in a row.
+struct Span {
+  void *values;
+  int64_t count;
+};
+
+/// A value that ranks have equal parts of: `count` times there is a block of
+/// `elements` of the first rank, behind it that of the second, and so on. The
+/// part of one rank is its blocks, one behind the other.
+struct Blocks {
+  int64_t count, elements;
+};
+
+/// Sums over the members of a group that an engine makes by itself, in an order
+/// of its own: their bits are not fixed. This rank is one of several members.
+class EngineSums {
+public:
+  EngineSums() = default;
+  EngineSums(const EngineSums &) = delete;
+  EngineSums &operator=(const EngineSums &) = delete;
+
+  /// Of all elements of spans, in place.
+  virtual bool allReduce(const Group &group, const char *what,
+                         const Span *spans, int numSpans, Error &error) = 0;
+  /// Of this rank's part of the whole.
+  virtual bool reduceScatter(const Group &group, const char *what,
+                             Blocks blocks, const void *whole, void *part,
+                             Error &error) = 0;
+  /// Of the member's share of each span, in place; elsewhere may be anything.
+  virtual bool reduceShares(const Group &group, const char *what,
+                            const Span *spans, int numSpans, Error &error) = 0;
+
+protected:
+  ~EngineSums() = default; // Nobody owns them through their base.
+};
+
 /// The memory that ranks do something together on, seen from one of them: the
 /// host's, or that of a GPU. What is begun comes in order; it may be over
 /// later.
@@ -51,6 +97,8 @@ public:
                     Error &error) = 0;
   virtual bool receive(const char *what, const LaneParcel &parcel,
                        Error &error) = 0;
+  /// What makes sums of these numbers in place of `sum`; null: nothing does.
+  virtual EngineSums *engineSums(Number /*number*/) { return nullptr; }
   /// As `sumTree`.
   virtual bool sum(Number number, void *out, const void *const *parts,
                    int numParts, int64_t count, Error &error) = 0;
@@ -87,33 +135,11 @@ private:
   Transport &transport;
 };
 
-/// Ranks that are equally far from each other: those along an axis of a mesh.
-struct Group {
-  int first, stride, size;
-
-  /// The rank of member `i`.
-  int rankOf(int i) const { return first + i * stride; }
-  /// The member that `rank` is.
-  int memberOf(int rank) const { return (rank - first) / stride; }
-};
-
-/// Elements in a row.
-struct Span {
-  void *values;
-  int64_t count;
-};
-
-/// A value that ranks have equal parts of: `count` times there is a block of
-/// `elements` of the first rank, behind it that of the second, and so on. The
-/// part of one rank is its blocks, one behind the other.
-struct Blocks {
-  int64_t count, elements;
-};
-
 /// All elements of `spans` become the sums of those of all members of `group`,
 /// this rank among them, by `sumTree` in order of the members: an exchange of
 /// parts, a sum of one's own part, and an exchange of sums. Each rank sends and
 /// receives 2 (n-1)/n of the bytes. `spans` have the same sizes everywhere.
+/// Here and below, the engine sums in place of this if the memory says so.
 ///
 /// \param what       names the operation in errors.
 /// \param workspace  what is summed at a time, at least one element for each

@@ -108,6 +108,8 @@ static_assert(offsetof(BlasChoice, state) ==
 REPRISE_NCCL(REPRISE_COMPARE)
 REPRISE_VALUE(kNcclInProgress, ncclInProgress)
 REPRISE_VALUE(kNcclByte, ncclInt8)
+REPRISE_VALUE(kNcclF32, ncclFloat32)
+REPRISE_VALUE(kNcclSum, ncclSum)
 REPRISE_VALUE(kNcclUnset, NCCL_CONFIG_UNDEF_INT)
 static_assert(sizeof(NcclId) == sizeof(ncclUniqueId));
 /// What later versions have is behind what 2.18 has.

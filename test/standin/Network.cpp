@@ -14,11 +14,16 @@
 // there late, when the state of the communicator is asked for: whoever goes on
 // without asking has other work before it. A send is over when its receiver has
 // taken it all, and no sooner. What is received into is spoilt when the group
-// begins. Sends and receives between two ranks match in order; a size or a type
-// that differs, buffers that overlap within a group, ranks that wait for each
-// other in a circle, and two ranks on one GPU are errors of the communicator of
-// every rank, and the text goes to standard error. What fails never ends until
-// it is aborted.
+// begins. Sends and receives between two ranks match in order; a size, a type
+// or an operation that differs, buffers that overlap within a group, ranks that
+// wait for each other in a circle, and two ranks on one GPU are errors of the
+// communicator of every rank, and the text goes to standard error. What fails
+// never ends until it is aborted.
+//
+// Sums, of f32 alone, are sends and receives of what is summed, and are over
+// when all ranks have called them. Terms are added as around a ring, which
+// begins behind the rank that has the sum, or of an all-reduce, one of as many
+// equal pieces as there are ranks: in another order than the program's own.
 //
 // As in the library, a communicator does not end while a group of it is under
 // way, or is part of a graph that has not been destroyed: its state stays "in
@@ -70,10 +75,16 @@ static constexpr long kBytesOfPeer = 3 << 20;
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// What ranks do together in a transfer.
+enum class Operation : uint64_t { Transfer, AllReduce, ReduceScatter, Reduce };
+constexpr const char *kOperationNames[] = {
+    "", " for an all-reduce", " for a reduce-scatter", " for a reduce"};
+
 /// Before the bytes of a send.
 struct Header {
   uint64_t count;
   uint64_t type;
+  Operation operation;
 };
 
 /// Bytes from one rank to another: byte n of all is at `n % kRoom`.
@@ -131,7 +142,7 @@ struct Communicator {
   std::atomic<bool> isAborted = false;
   std::vector<bool> peers; ///< Those whose memory has been taken.
   std::vector<std::function<void()>> waiting; ///< To be put on a stream.
-  size_t numGroups = 0;
+  size_t numGroups = 0, numSums = 0;
   size_t numLiving = 0; ///< Groups that are under way, or in a graph.
 
   NcclResult fail(NcclResult code, const std::string &why) {
@@ -164,6 +175,46 @@ struct Transfer {
   size_t done = 0;    ///< Of the header, then of the bytes.
   Header header = {}; ///< As it comes.
   uint64_t end = 0;   ///< Of a send: where its last byte is in the channel.
+  Operation operation = Operation::Transfer;
+};
+
+/// A sum of f32 of a group.
+struct Sum {
+  Operation operation;
+  const char *from;
+  char *to;
+  size_t count; ///< Of `to`.
+  int root = -1;
+
+  bool writes(int rank) const { return root < 0 || root == rank; }
+  size_t bytesTo() const { return count * sizeof(float); }
+  size_t bytesFrom(int ranks) const {
+    return bytesTo() *
+           size_t(operation == Operation::ReduceScatter ? ranks : 1);
+  }
+};
+
+/// One that runs.
+struct RunningSum {
+  RunningSum(const Sum &sum, int rank, int ranks)
+      : sum(sum), rank(rank), own(sum.bytesFrom(ranks)),
+        parts(size_t(ranks), std::vector<char>(sum.bytesTo())) {}
+
+  void addTransfers(std::vector<Transfer> &transfers);
+  void begin();
+  void end();
+  /// Where the terms of `other` are in what this rank has.
+  size_t placeOf(int other) const {
+    return sum.operation == Operation::ReduceScatter
+               ? size_t(other) * sum.bytesTo()
+               : 0;
+  }
+  void addUp(size_t first, size_t last, int behind);
+
+  Sum sum;
+  int rank;
+  std::vector<char> own;                ///< As it was when the group began.
+  std::vector<std::vector<char>> parts; ///< What the others have.
 };
 } // namespace
 
@@ -172,7 +223,8 @@ static std::string nameOf(const Transfer &transfer, int rank) {
          (transfer.isSend ? " sends " : " receives ") +
          std::to_string(transfer.count) + " of type " +
          std::to_string(transfer.type) + (transfer.isSend ? " to" : " from") +
-         " rank " + std::to_string(transfer.peer);
+         " rank " + std::to_string(transfer.peer) +
+         kOperationNames[size_t(transfer.operation)];
 }
 
 //===----------------------------------------------------------------------===//
@@ -182,7 +234,8 @@ static std::string nameOf(const Transfer &transfer, int rank) {
 /// Moves what can be moved; whether it is over.
 static bool moveSend(Communicator &own, Transfer &transfer) {
   Channel &channel = own.shared->channels[own.rank][transfer.peer];
-  const Header header = {transfer.count, uint64_t(transfer.type)};
+  const Header header = {transfer.count, uint64_t(transfer.type),
+                         transfer.operation};
   if (transfer.done < sizeof(header))
     transfer.done +=
         channel.write(reinterpret_cast<const char *>(&header) + transfer.done,
@@ -204,10 +257,12 @@ static bool moveReceive(Communicator &own, Transfer &transfer) {
                      sizeof(header) - transfer.done);
     if (transfer.done < sizeof(header))
       return false;
-    if (header.count != transfer.count || int(header.type) != transfer.type) {
+    if (header.count != transfer.count || int(header.type) != transfer.type ||
+        header.operation != transfer.operation) {
       own.fail(kInternalError, nameOf(transfer, own.rank) + ", which sends " +
                                    std::to_string(header.count) + " of type " +
-                                   std::to_string(header.type));
+                                   std::to_string(header.type) +
+                                   kOperationNames[size_t(header.operation)]);
       return false;
     }
   }
@@ -216,13 +271,76 @@ static bool moveReceive(Communicator &own, Transfer &transfer) {
   return transfer.done == sizeof(header) + transfer.size;
 }
 
+//===----------------------------------------------------------------------===//
+// Sums
+//===----------------------------------------------------------------------===//
+
+/// What a rank sends to another, and gets of it.
+void RunningSum::addTransfers(std::vector<Transfer> &transfers) {
+  for (int peer = 0; peer < int(parts.size()); ++peer) {
+    Transfer transfer = {};
+    transfer.count = sum.count, transfer.size = sum.bytesTo();
+    transfer.type = kNcclF32, transfer.peer = peer;
+    transfer.operation = sum.operation;
+    if (peer == rank)
+      continue;
+    if (sum.writes(peer)) {
+      transfer.isSend = true;
+      transfer.bytes = own.data() + placeOf(peer);
+      transfers.push_back(transfer);
+    }
+    if (sum.writes(rank)) {
+      transfer.isSend = false;
+      transfer.bytes = parts[size_t(peer)].data();
+      transfers.push_back(transfer);
+    }
+  }
+}
+
+void RunningSum::begin() {
+  memcpy(own.data(), sum.from, own.size());
+  if (sum.writes(rank))
+    memset(sum.to, 0xFF, sum.bytesTo());
+}
+
+/// The elements [first, last), of which the rank behind `behind` comes first.
+void RunningSum::addUp(size_t first, size_t last, int behind) {
+  const size_t ranks = parts.size();
+  auto *to = reinterpret_cast<float *>(sum.to);
+  for (size_t i = 1; i <= ranks; ++i) {
+    auto *from = reinterpret_cast<const float *>(
+        parts[(size_t(behind) + i) % ranks].data());
+    for (size_t at = first; at < last; ++at)
+      to[at] = i == 1 ? from[at] : to[at] + from[at];
+  }
+}
+
+void RunningSum::end() {
+  if (!sum.writes(rank))
+    return;
+  memcpy(parts[size_t(rank)].data(), own.data() + placeOf(rank), sum.bytesTo());
+  const size_t pieces =
+      sum.operation == Operation::AllReduce ? parts.size() : 1;
+  for (size_t i = 0; i < pieces; ++i)
+    addUp(sum.count * i / pieces, sum.count * (i + 1) / pieces,
+          pieces > 1 ? int(i) : rank);
+}
+
+//===----------------------------------------------------------------------===//
+// Groups that run
+//===----------------------------------------------------------------------===//
+
 namespace {
-/// One that runs.
+/// One of them.
 class Group {
 public:
-  Group(std::shared_ptr<Communicator> own, std::vector<Transfer> transfers)
-      : own(std::move(own)), transfers(std::move(transfers)) {
-    ++this->own->numLiving;
+  Group(std::shared_ptr<Communicator> owner, std::vector<Transfer> given,
+        const std::vector<Sum> &wanted)
+      : own(std::move(owner)), transfers(std::move(given)) {
+    ++own->numLiving;
+    sums.reserve(wanted.size());
+    for (const Sum &sum : wanted)
+      sums.emplace_back(sum, own->rank, own->size).addTransfers(transfers);
   }
   Group(const Group &) = delete;
   Group &operator=(const Group &) = delete;
@@ -239,6 +357,7 @@ private:
 
   std::shared_ptr<Communicator> own;
   std::vector<Transfer> transfers;
+  std::vector<RunningSum> sums;
   bool hasBegun = false, isStuck = false;
   std::vector<bool> isOver;
   Clock::time_point moved;
@@ -249,6 +368,9 @@ private:
 void Group::begin() {
   hasBegun = true;
   isOver.assign(transfers.size(), false);
+  for (RunningSum &sum : sums)
+    sum.begin();
+  own->numSums += sums.size();
   for (Transfer &transfer : transfers) {
     transfer.done = 0;
     if (!transfer.isSend)
@@ -292,7 +414,11 @@ bool Group::move() {
   return hasMoved;
 }
 
-void Group::end() { ++own->shared->states[own->rank].groups; }
+void Group::end() {
+  for (RunningSum &sum : sums)
+    sum.end();
+  ++own->shared->states[own->rank].groups;
+}
 
 /// Whether `rank` waits for `peer`, which does not wait for it.
 bool Group::waitsInVain(int rank, int peer) const {
@@ -350,16 +476,48 @@ std::optional<std::string> Group::poll() {
   return std::string();
 }
 
-static std::string checkTransfers(const std::vector<Transfer> &transfers) {
-  for (size_t i = 0; i < transfers.size(); ++i) {
-    const Transfer &a = transfers[i];
-    std::string wrong = checkAllocated("buffer", a.bytes, a.size);
+namespace {
+/// Bytes that a call of a group reads or writes.
+struct Bytes {
+  const char *begin;
+  size_t size;
+  bool isWritten;
+  size_t call;
+};
+} // namespace
+
+/// A sum may be made where its terms are, or apart from them.
+static bool isInPlace(const Sum &sum, const Communicator &own) {
+  const size_t place = sum.operation == Operation::ReduceScatter
+                           ? size_t(own.rank) * sum.bytesTo()
+                           : 0;
+  return sum.to == sum.from + place;
+}
+
+static std::string checkBuffers(const std::vector<Transfer> &transfers,
+                                const std::vector<Sum> &sums,
+                                const Communicator &own) {
+  std::vector<Bytes> all;
+  for (size_t i = 0; i < transfers.size(); ++i)
+    all.push_back(
+        {transfers[i].bytes, transfers[i].size, !transfers[i].isSend, i});
+  for (size_t i = 0; i < sums.size(); ++i) {
+    // In place both are one; apart they may not overlap either.
+    const size_t call = transfers.size() + 2 * i;
+    const bool inPlace = isInPlace(sums[i], own);
+    all.push_back({sums[i].from, sums[i].bytesFrom(own.size), false, call});
+    if (sums[i].writes(own.rank))
+      all.push_back({sums[i].to, sums[i].bytesTo(), true, call + !inPlace});
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Bytes &a = all[i];
+    std::string wrong = checkAllocated("buffer", a.begin, a.size);
     if (!wrong.empty())
       return wrong;
     for (size_t j = 0; j < i; ++j) {
-      const Transfer &b = transfers[j];
-      if ((!a.isSend || !b.isSend) && a.bytes < b.bytes + b.size &&
-          b.bytes < a.bytes + a.size)
+      const Bytes &b = all[j];
+      if (a.call != b.call && (a.isWritten || b.isWritten) &&
+          a.begin < b.begin + b.size && b.begin < a.begin + a.size)
         return "buffers of a group overlap";
     }
   }
@@ -380,6 +538,7 @@ static struct {
   std::shared_ptr<Communicator> own;
   CudaStream stream = nullptr;
   std::vector<Transfer> transfers;
+  std::vector<Sum> sums;
 } current;
 
 /// Takes memory for those that it talks to for the first time.
@@ -425,20 +584,33 @@ static void release(Communicator &own) {
 static NcclResult closeGroup() {
   auto own = std::move(current.own);
   auto transfers = std::move(current.transfers);
+  auto sums = std::move(current.sums);
   CudaStream stream = current.stream;
   current = {};
   if (!own)
     return 0;
-  std::string wrong = checkTransfers(transfers);
+  std::string wrong = checkBuffers(transfers, sums, *own);
   if (!wrong.empty())
     return own->fail(kInvalidUsage, wrong);
   for (const Transfer &transfer : transfers)
     meet(*own, transfer.peer);
-  own->waiting.push_back([own, transfers, stream] {
-    auto group = std::make_shared<Group>(own, transfers);
+  for (int peer = 0; peer < own->size && !sums.empty(); ++peer)
+    if (peer != own->rank)
+      meet(*own, peer);
+  own->waiting.push_back([own, transfers, sums, stream] {
+    auto group = std::make_shared<Group>(own, transfers, sums);
     enqueuePoll(stream, "a group of NCCL", [group] { return group->poll(); });
   });
   return kInProgress;
+}
+
+/// Whether the open group is of these ranks on this stream, from now on.
+static bool join(const std::shared_ptr<Communicator> &own, CudaStream stream) {
+  if (current.own && (current.own != own || current.stream != stream))
+    return false;
+  current.own = own;
+  current.stream = stream;
+  return true;
 }
 
 static NcclResult add(Transfer transfer, NcclRanks ranks, CudaStream stream) {
@@ -446,12 +618,21 @@ static NcclResult add(Transfer transfer, NcclRanks ranks, CudaStream stream) {
   std::shared_ptr<Communicator> &own = of(ranks);
   if (transfer.type < 0 || transfer.type > 9 || transfer.peer < 0 ||
       transfer.peer >= own->size || transfer.peer == own->rank ||
-      (current.own && (current.own != own || current.stream != stream)))
+      !join(own, stream))
     return kInvalidArgument;
   transfer.size = transfer.count * kSizes[transfer.type];
-  current.own = own;
-  current.stream = stream;
   current.transfers.push_back(transfer);
+  return current.depth ? 0 : closeGroup();
+}
+
+static NcclResult addSum(const Sum &sum, int type, int operation,
+                         NcclRanks ranks, CudaStream stream) {
+  std::shared_ptr<Communicator> &own = of(ranks);
+  if (type != kNcclF32 || operation != kNcclSum || sum.root >= own->size ||
+      (sum.operation == Operation::Reduce && sum.root < 0) ||
+      !join(own, stream))
+    return kInvalidArgument;
+  current.sums.push_back(sum);
   return current.depth ? 0 : closeGroup();
 }
 
@@ -603,7 +784,8 @@ NcclResult ncclCommDestroy(NcclRanks ranks) {
   Communicator &own = *of(ranks);
   note("network: rank " + std::to_string(own.rank) + " of " +
        std::to_string(own.size) + ", " + std::to_string(own.numGroups) +
-       " groups");
+       " groups" +
+       (own.numSums ? ", " + std::to_string(own.numSums) + " sums" : ""));
   release(own);
   return 0;
 }
@@ -618,6 +800,29 @@ NcclResult ncclRecv(void *bytes, size_t count, int type, int peer,
                     NcclRanks ranks, CudaStream stream) {
   return add({false, static_cast<char *>(bytes), count, 0, type, peer}, ranks,
              stream);
+}
+
+NcclResult ncclAllReduce(const void *from, void *to, size_t count, int type,
+                         int operation, NcclRanks ranks, CudaStream stream) {
+  return addSum({Operation::AllReduce, static_cast<const char *>(from),
+                 static_cast<char *>(to), count},
+                type, operation, ranks, stream);
+}
+
+NcclResult ncclReduceScatter(const void *from, void *part, size_t count,
+                             int type, int operation, NcclRanks ranks,
+                             CudaStream stream) {
+  return addSum({Operation::ReduceScatter, static_cast<const char *>(from),
+                 static_cast<char *>(part), count},
+                type, operation, ranks, stream);
+}
+
+NcclResult ncclReduce(const void *from, void *to, size_t count, int type,
+                      int operation, int root, NcclRanks ranks,
+                      CudaStream stream) {
+  return addSum({Operation::Reduce, static_cast<const char *>(from),
+                 static_cast<char *>(to), count, root},
+                type, operation, ranks, stream);
 }
 
 NcclResult ncclGroupStart() {
