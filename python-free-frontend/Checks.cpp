@@ -792,7 +792,9 @@ void Checker::checkTensorParallel() {
 }
 
 void Checker::checkParallel() {
-  if (parallel.distributedOptimizer && parallel.dataParallel == 1)
+  bool hasCopies =
+      parallel.expertParallel > 1 && countExpertCopies(parallel) > 1;
+  if (parallel.distributedOptimizer && parallel.dataParallel == 1 && !hasCopies)
     warning("use_distributed_optimizer",
             "has no effect with data_parallel_size 1");
   LayerSplit split;

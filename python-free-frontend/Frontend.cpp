@@ -62,6 +62,12 @@ bool reprise::frontend::hasWholeExperts(const Parallel &parallel) {
   return parallel.tensorParallel > 1 && parallel.expertTensorParallel == 1;
 }
 
+int64_t reprise::frontend::countExpertCopies(const Parallel &parallel) {
+  return parallel.dataParallel *
+         (hasWholeExperts(parallel) ? parallel.tensorParallel : 1) /
+         parallel.expertParallel;
+}
+
 /// The axes that have several ranks; those along `tp` are the closest.
 static void setRanks(ModuleOp module, const Parallel &parallel) {
   Builder builder(module.getContext());
@@ -78,9 +84,9 @@ static void setRanks(ModuleOp module, const Parallel &parallel) {
   // Neighbours have other experts: along dp, or where ranks along tp have whole
   // ones, along both. That axis is there for one rank, too, to say so.
   bool isWhole = hasWholeExperts(parallel);
-  int64_t experts = parallel.expertParallel, ranks = parallel.dataParallel;
+  int64_t experts = parallel.expertParallel;
   int64_t stride = isWhole ? 1 : parallel.tensorParallel;
-  int64_t copies = ranks * parallel.tensorParallel / stride / experts;
+  int64_t copies = countExpertCopies(parallel);
   for (auto [name, size, step] :
        {std::tuple(nn::kExpertAxis, experts, stride),
         std::tuple(nn::kExpertCopiesAxis, copies, stride * experts)})
@@ -92,7 +98,8 @@ static void setRanks(ModuleOp module, const Parallel &parallel) {
   if (!names.empty())
     module->setAttr(nn::kMeshAttr, nn::MeshAttr::get(builder.getContext(),
                                                      names, sizes, steps));
-  if (parallel.distributedOptimizer && parallel.dataParallel > 1)
+  bool hasCopies = parallel.dataParallel > 1 || (experts > 1 && copies > 1);
+  if (parallel.distributedOptimizer && hasCopies)
     module->setAttr(nn::kDistributedOptimizerAttr, builder.getUnitAttr());
   if (parallel.sequenceParallel)
     module->setAttr(nn::kSequenceParallelAttr, builder.getUnitAttr());

@@ -19,6 +19,9 @@ namespace reprise::frontend {
 /// of them or all.
 bool hasWholeExperts(const Parallel &parallel);
 
+/// The ranks that have the same experts, of those that have some.
+int64_t countExpertCopies(const Parallel &parallel);
+
 /// Builds the module with `@forward`: the mean loss of one micro-batch as a
 /// function of tokens, targets, randomness and parameters, in the `nn` dialect.
 /// Loads the dialects it needs. Every op has an `nn.scope`, and a location that

@@ -175,7 +175,8 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
       return signalPassFailure();
     }
     hasShares = getOperation()->hasAttr(kDistributedOptimizerAttr) &&
-                getAxisSize(getOperation(), kDataAxis) > 1;
+                (getAxisSize(getOperation(), kDataAxis) > 1 ||
+                 getAxisSize(getOperation(), kExpertCopiesAxis) > 1);
     if (failed(check(step)))
       return signalPassFailure();
     for (StringRef name : {kEvaluateFunction, kSampleFunction})
@@ -221,7 +222,8 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
   void update(OpBuilder &builder, Location loc, Signature &signature,
               const Trained &one, Value copy, const AdamW &given);
 
-  /// Whether ranks along `dp` have shares of the optimizer's state.
+  /// Whether ranks along `dp`, or with the same experts, have shares of the
+  /// optimizer's state.
   bool hasShares = false;
   llvm::StringSet<> readBeside;
 };
@@ -523,7 +525,7 @@ Value AddOptimizer::makeNormOfParts(OpBuilder &builder, Location loc,
   for (Value value : {own, row, all})
     value.getDefiningOp()->setAttr(kScopeAttr, scope);
   // All ranks along `dp` have it, and the first counts it: its share is all.
-  return hasShares
+  return areShared(kDataAxis)
              ? takeShare(builder, loc, all, kDataAxis, type, "norm_of_parts")
              : all;
 }

@@ -41,6 +41,9 @@ enum class Unit {
 enum class Share {
   Divided,    // Each has its heads or columns.
   Replicated, // Each has all of it, or with sequence parallelism its positions.
+  Rows,       // Those of whole experts have the rows of their positions, those
+              // with a part of each expert the rows of all, gathered.
+  Whole,      // Each has as much as one rank alone.
 };
 
 /// In which layers a tensor is stored.
@@ -117,8 +120,8 @@ static constexpr Stored kStored[] = {
     {"id", 4, Unit::Slots, Share::Replicated, Where::Experts, ""},
     {"w", 4, Unit::Slots, Share::Replicated, Where::Experts, "moe"},
     {"pm", 4, Unit::Slots, Share::Replicated, Where::Experts, ""},
-    {"off", 4, Unit::Offsets, Share::Replicated, Where::Experts, ""},
-    {"xp", 2, Unit::SlotsHidden, Share::Replicated, Where::Experts, "moe"},
+    {"off", 4, Unit::Offsets, Share::Whole, Where::Experts, ""},
+    {"xp", 2, Unit::SlotsHidden, Share::Rows, Where::Experts, "moe"},
     {"gt of experts", 2, Unit::SlotsInner, Share::Divided, Where::Experts,
      "moe"},
     {"u of experts", 2, Unit::SlotsInner, Share::Divided, Where::Experts,
@@ -234,11 +237,24 @@ static int64_t countElements(Unit unit, const LayerShape &shape) {
   return 0;
 }
 
+static bool isDivided(Share share, const Parallelism &parallelism) {
+  switch (share) {
+  case Share::Divided:
+    return true;
+  case Share::Replicated:
+    return parallelism.sequence;
+  case Share::Rows:
+    return parallelism.hasWholeExperts;
+  case Share::Whole:
+    return false;
+  }
+  return false;
+}
+
 static int64_t getBytes(const Stored &stored, const LayerShape &shape,
                         const Parallelism &parallelism) {
-  bool isDivided = stored.share == Share::Divided || parallelism.sequence;
   return stored.elementBytes * countElements(stored.unit, shape) /
-         (isDivided ? parallelism.tensor : 1);
+         (isDivided(stored.share, parallelism) ? parallelism.tensor : 1);
 }
 
 /// Of what routing chose, which no replay repeats.

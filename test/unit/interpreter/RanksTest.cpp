@@ -220,6 +220,8 @@ const Case kCases[] = {
      2, 2, true, true, 1, true},
     {"wide_experts_data_2_of_2_sequence_experts_2_shares", kWideExperts,
      "flash", 2, 2, true, true, 2, true},
+    {"mixtral_4_sequence_experts_2_shares", kMixtral, "flash", 1, 4, true, true,
+     2, true},
 };
 
 /// What an argument or result is, by the parameter it belongs to.

@@ -126,6 +126,28 @@ TEST(Megatron, Experts) {
   EXPECT_EQ(get(select({"moe"})), 237604);
 }
 
+// Of ranks that share a layer, those with a part of each expert gather the rows
+// of all positions, 4 h bytes a position here, behind which columns are
+// divided; those with whole ones have the rows of their positions. Each has the
+// offsets.
+TEST(Megatron, RanksShareRowsOfExperts) {
+  LayerShape shape = getShape(128, 2, 64, 4);
+  shape.keyHeads = 2, shape.fusedAttention = true;
+  shape.attentionDropout = shape.hiddenDropout = false;
+  shape.experts = 8, shape.slots = 2, shape.expertWidth = 32;
+  const int64_t offsets = 4 * 9, rows = 256 * 4 * 64;
+  auto get = [&](const Parallelism &ranks, const Options &options) {
+    return getLayerBytes(shape, ranks, options, 0);
+  };
+  const int64_t rest = 411684 - offsets - rows;
+  EXPECT_EQ(get({2, true, 1, false}, kNone), rest / 2 + rows + offsets);
+  EXPECT_EQ(get({2, true, 4, false}, kNone), rest / 2 + rows + offsets);
+  EXPECT_EQ(get({2, true, 4, true}, kNone), (rest + rows) / 2 + offsets);
+  const int64_t kept = 237604 - offsets;
+  EXPECT_EQ(get({2, true, 1, false}, select({"moe"})), kept / 2 + offsets);
+  EXPECT_EQ(get({2, true, 4, true}, select({"moe"})), kept / 2 + offsets);
+}
+
 // 128 experts of width 768, of which a token has 8; norms of heads.
 TEST(Megatron, ExpertsOfPublished30B) {
   LayerShape shape = getShape(4096, 1, 2048, 32);
