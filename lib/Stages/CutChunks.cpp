@@ -213,6 +213,15 @@ static ModuleOp makeModule(OpBuilder &builder, ModuleOp whole, int64_t chunk) {
   return module;
 }
 
+/// Whether one of `ops` reads an argument of the whole, or it is the first
+/// chunk's, as no op reads it: the state of dropout where there is none.
+static bool isArgumentOf(BlockArgument argument, int64_t chunk,
+                         const llvm::SetVector<Operation *> &ops) {
+  return (chunk == 0 && argument.use_empty()) ||
+         llvm::any_of(argument.getUsers(),
+                      [&](Operation *user) { return ops.contains(user); });
+}
+
 void Cut::build(ModuleOp module, int64_t chunk) const {
   llvm::SetVector<Operation *> ops = getOps(chunk);
   bool isLast = chunk == getNumChunks() - 1;
@@ -223,8 +232,7 @@ void Cut::build(ModuleOp module, int64_t chunk) const {
   SmallVector<Value> arguments;
   SmallVector<DictionaryAttr> attributes;
   for (BlockArgument argument : forward.getArguments())
-    if (llvm::any_of(argument.getUsers(),
-                     [&](Operation *user) { return ops.contains(user); })) {
+    if (isArgumentOf(argument, chunk, ops)) {
       arguments.push_back(argument);
       attributes.push_back(forward.getArgAttrDict(argument.getArgNumber()));
     }

@@ -18,7 +18,8 @@ def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
     `@chunk1`, …, with the attributes of the whole and a `@forward` of its own. That has the ops of
     the chunk and the arguments that these read. It returns what crosses to the next chunk,
     `nn.output = "border"`, which is the last argument there, `nn.input = "border"`. The last chunk
-    returns the loss. A parameter that two chunks read is an argument of both, with the same name.
+    returns the loss. A parameter that two chunks read is an argument of both, with the same name, and
+    what nothing reads is one of the first.
 
     Ops of a layer, by `nn.scope`, are in the chunk of the layer. Of the others, those behind a
     layer are in the last chunk, and those that read samples in the first. What is made of
