@@ -339,7 +339,8 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
                            argument.getArgNumber(), kSumStagesAttr),
                        sums.lookup(parameter.getName())});
   }
-  if (trained.empty())
+  // Of a stage all may be: it counts nothing in the norm of all stages.
+  if (trained.empty() && !isStage())
     return step.emitError("needs a trainable parameter, but all are frozen");
   return trained;
 }

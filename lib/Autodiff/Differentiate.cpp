@@ -105,11 +105,12 @@ static ParameterAttr getParameter(func::FuncOp function, unsigned index) {
   return function.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
 }
 
-/// Whether an argument is what the chunk before passes on. That has parameters
-/// of its own.
+/// Whether an argument is what the chunk before passes on, with parameters to
+/// train there or further before.
 bool Differentiator::isBorder(unsigned argument) {
   auto input = function.getArgAttrOfType<StringAttr>(argument, kInputAttr);
-  return input && input.getValue() == kBorder;
+  return input && input.getValue() == kBorder &&
+         !function.getArgAttr(argument, kUntrainedAttr);
 }
 
 void Differentiator::findActive() {
@@ -260,8 +261,9 @@ void Differentiator::seed() {
   if (output && output.getValue() == kBorder) {
     addResult(value, kOutputAttr, kBorder);
     BackwardOp::create(builder, loc);
-    cotangents[value] =
-        addArgument(value.getType(), kInputAttr, kBorderGradient);
+    if (active.contains(value))
+      cotangents[value] =
+          addArgument(value.getType(), kInputAttr, kBorderGradient);
     return;
   }
   // Each micro-batch counts alike in the step's loss, whichever rank has it.

@@ -44,8 +44,10 @@ public:
       : forward(forward), block(forward.getBody().front()), layers(layers) {}
 
   LogicalResult find();
-  /// A stage updates something, and gradients cross every border.
-  LogicalResult checkParameters() const;
+  bool trains(int64_t chunk) const;
+  /// Finds the first chunk that trains a parameter: gradients go back to there
+  /// and no further.
+  LogicalResult findTrained();
   /// Adds the function of a chunk to its module.
   void build(ModuleOp module, int64_t chunk) const;
 
@@ -57,6 +59,8 @@ private:
   bool readsSamples(Value value) const;
   LogicalResult findChunks();
   LogicalResult findBorders();
+  /// What a chunk says of the border that it reads.
+  DictionaryAttr getBorderRole(int64_t chunk) const;
   /// What the ops of a chunk need, in order: themselves, and what is
   /// everywhere.
   llvm::SetVector<Operation *> getOps(int64_t chunk) const;
@@ -68,6 +72,7 @@ private:
   ArrayRef<int64_t> layers; ///< of each chunk
   DenseMap<Operation *, int64_t> chunks;
   SmallVector<Value> borders; ///< what chunk i passes on
+  int64_t firstTrained = 0;   ///< chunk
 };
 
 struct CutChunks : public stages::impl::CutChunksBase<CutChunks> {
@@ -182,22 +187,24 @@ llvm::SetVector<Operation *> Cut::getOps(int64_t chunk) const {
   return ordered;
 }
 
-LogicalResult Cut::checkParameters() const {
-  for (int64_t chunk = 0; chunk < getNumChunks(); ++chunk) {
-    bool isTrained = false;
-    for (Operation *op : getOps(chunk))
-      for (Value operand : op->getOperands())
-        if (auto argument = dyn_cast<BlockArgument>(operand)) {
-          auto parameter = forward.getArgAttrOfType<ParameterAttr>(
-              argument.getArgNumber(), kParameterAttr);
-          isTrained |= parameter && !parameter.getFrozen();
-        }
-    if (!isTrained)
-      return forward.emitError("needs a parameter to train in each chunk, but "
-                               "chunk ")
-             << chunk << " has none";
-  }
-  return success();
+bool Cut::trains(int64_t chunk) const {
+  for (Operation *op : getOps(chunk))
+    for (Value operand : op->getOperands())
+      if (auto argument = dyn_cast<BlockArgument>(operand)) {
+        auto parameter = forward.getArgAttrOfType<ParameterAttr>(
+            argument.getArgNumber(), kParameterAttr);
+        if (parameter && !parameter.getFrozen())
+          return true;
+      }
+  return false;
+}
+
+LogicalResult Cut::findTrained() {
+  while (firstTrained < getNumChunks() && !trains(firstTrained))
+    ++firstTrained;
+  if (firstTrained < getNumChunks())
+    return success();
+  return forward.emitError("needs a parameter to train, but all are frozen");
 }
 
 LogicalResult Cut::find() {
@@ -213,6 +220,24 @@ static ModuleOp makeModule(OpBuilder &builder, ModuleOp whole, int64_t chunk) {
   return module;
 }
 
+/// Whether one of `ops` reads an argument of the whole, or it is the first
+/// chunk's, as no op reads it: the state of dropout where there is none.
+static bool isArgumentOf(BlockArgument argument, int64_t chunk,
+                         const llvm::SetVector<Operation *> &ops) {
+  return (chunk == 0 && argument.use_empty()) ||
+         llvm::any_of(argument.getUsers(),
+                      [&](Operation *user) { return ops.contains(user); });
+}
+
+DictionaryAttr Cut::getBorderRole(int64_t chunk) const {
+  Builder builder(forward.getContext());
+  NamedAttrList role;
+  role.set(kInputAttr, builder.getStringAttr(kBorder));
+  if (chunk <= firstTrained)
+    role.set(kUntrainedAttr, builder.getUnitAttr());
+  return role.getDictionary(builder.getContext());
+}
+
 void Cut::build(ModuleOp module, int64_t chunk) const {
   llvm::SetVector<Operation *> ops = getOps(chunk);
   bool isLast = chunk == getNumChunks() - 1;
@@ -223,17 +248,14 @@ void Cut::build(ModuleOp module, int64_t chunk) const {
   SmallVector<Value> arguments;
   SmallVector<DictionaryAttr> attributes;
   for (BlockArgument argument : forward.getArguments())
-    if (llvm::any_of(argument.getUsers(),
-                     [&](Operation *user) { return ops.contains(user); })) {
+    if (isArgumentOf(argument, chunk, ops)) {
       arguments.push_back(argument);
       attributes.push_back(forward.getArgAttrDict(argument.getArgNumber()));
     }
   OpBuilder inside = OpBuilder::atBlockEnd(module.getBody());
-  auto border = inside.getStringAttr(kBorder);
   if (chunk > 0) {
     arguments.push_back(borders[chunk - 1]);
-    attributes.push_back(
-        inside.getDictionaryAttr(inside.getNamedAttr(kInputAttr, border)));
+    attributes.push_back(getBorderRole(chunk));
   }
   auto function = func::FuncOp::create(
       inside, forward.getLoc(), forward.getName(),
@@ -243,7 +265,7 @@ void Cut::build(ModuleOp module, int64_t chunk) const {
     function->setAttr(attribute.getName(), attribute.getValue());
   function.setAllArgAttrs(attributes);
   if (!isLast)
-    function.setResultAttr(0, kOutputAttr, border);
+    function.setResultAttr(0, kOutputAttr, inside.getStringAttr(kBorder));
   else if (forward.getAllResultAttrs())
     function.setAllResultAttrs(forward.getAllResultAttrs());
 
@@ -342,7 +364,7 @@ LogicalResult CutChunks::cut() {
   for (func::FuncOp function : functions)
     if (failed(cuts.emplace_back(function, *chunks).find()))
       return failure();
-  if (failed(cuts.front().checkParameters()))
+  if (failed(cuts.front().findTrained()))
     return failure();
   numberParameters(module, forward);
   OpBuilder builder(forward);

@@ -386,8 +386,25 @@ int64_t stages::countPlaces(pipe::StageOp sender, bool isGradient) {
   return places;
 }
 
+/// Whether the chunk in front of a border reads the gradient of what it passes
+/// on, or the one behind it passes it back. Neither does if no chunk in front
+/// has a parameter to train. Without these transfers the other entries of a
+/// table wait for less than in its proof.
+static bool isPassedBack(const Chunks &chunks, int64_t border) {
+  func::FuncOp front = chunks.steps[border], behind = chunks.steps[border + 1];
+  for (unsigned index = 0; index < front.getNumArguments(); ++index)
+    if (getInput(front, index) == kBorderGradient)
+      return true;
+  for (unsigned index = 0; index < behind.getNumResults(); ++index)
+    if (getOutput(behind, index) == kBorderGradient)
+      return true;
+  return false;
+}
+
 LogicalResult StageStep::send(pipe::SendOp transfer) {
   bool isGradient = transfer.getPayload() == pipe::Payload::Gradient;
+  if (isGradient && !isPassedBack(chunks, transfer.getChunk() - 1))
+    return success();
   Pass &pass = getPass(transfer.getChunk(), transfer.getMicroBatch());
   Value value = isGradient ? pass.passedBack : pass.passedOn;
   if (!value)
@@ -403,6 +420,8 @@ LogicalResult StageStep::send(pipe::SendOp transfer) {
 
 LogicalResult StageStep::receive(pipe::ReceiveOp transfer) {
   bool isGradient = transfer.getPayload() == pipe::Payload::Gradient;
+  if (isGradient && !isPassedBack(chunks, transfer.getChunk()))
+    return success();
   func::FuncOp chunk = chunks.steps[transfer.getChunk()];
   Type type;
   for (BlockArgument argument : chunk.getArguments())

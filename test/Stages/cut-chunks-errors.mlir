@@ -25,11 +25,11 @@ func.func @forward(%ids: tensor<1x4xi32> {nn.input = "tokens"}, %t: tensor<3x4xf
 
 // -----
 
-// Nothing of the second chunk is trained.
+// Nothing is trained.
 #scope0 = #nn.scope<layer = 0, module = "mlp", value = "x">
 #scope1 = #nn.scope<layer = 1, module = "mlp", value = "x">
-// expected-error @+1 {{needs a parameter to train in each chunk, but chunk 1 has none}}
-func.func @forward(%ids: tensor<1x4xi32> {nn.input = "tokens"}, %t: tensor<3x4xf32> {nn.parameter = #nn.parameter<name = "t", init = zeros>}, %a: tensor<1x4x4xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>},
+// expected-error @+1 {{needs a parameter to train, but all are frozen}}
+func.func @forward(%ids: tensor<1x4xi32> {nn.input = "tokens"}, %t: tensor<3x4xf32> {nn.parameter = #nn.parameter<name = "t", init = zeros, frozen = true>}, %a: tensor<1x4x4xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros, frozen = true>},
                    %b: tensor<1x4x4xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros, frozen = true>}) -> tensor<f32> {
   %x = nn.embedding %ids, %t : (tensor<1x4xi32>, tensor<3x4xf32>) -> tensor<1x4x4xf32>
   %y = nn.add %x, %a {nn.scope = #scope0} : tensor<1x4x4xf32>

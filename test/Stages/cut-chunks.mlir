@@ -11,7 +11,7 @@
 #scope2 = #nn.scope<layer = 2, module = "mlp", value = "x">
 
 module attributes {nn.train = {clip_grad = 1.0}} {
-  func.func @forward(%ids: tensor<2x4xi32> {nn.input = "tokens"}, %targets: tensor<2x4xi32> {nn.input = "targets"},
+  func.func @forward(%ids: tensor<2x4xi32> {nn.input = "tokens"}, %targets: tensor<2x4xi32> {nn.input = "targets"}, %rng: tensor<4xi32> {nn.input = "rng"},
                      %table: tensor<7x8xf32> {nn.parameter = #nn.parameter<name = "table", init = zeros>},
                      %a: tensor<8x8xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>},
                      %b: tensor<8x8xf32> {nn.parameter = #nn.parameter<name = "b", init = zeros>},
@@ -31,11 +31,11 @@ module attributes {nn.train = {clip_grad = 1.0}} {
 }
 
 // Both ends have the table. What is made of a parameter alone is where it is
-// read.
+// read. The first chunk has the inputs that nothing reads.
 //
 // CHECK-LABEL: module attributes {nn.gradient_counts = array<i64: 4, 0, 0, 0>, nn.train
 // CHECK:       module @chunk0 attributes {nn.gradient_counts = array<i64: 4, 0, 0, 0>, nn.train = {clip_grad = 1.0
-// CHECK-NEXT:    func.func @forward(%[[IDS:.*]]: tensor<2x4xi32> {nn.input = "tokens"}, %[[TABLE:.*]]: tensor<7x8xf32> {{.*}}"table"{{.*}}, %[[A:.*]]: tensor<8x8xf32> {{.*}}"a"
+// CHECK-NEXT:    func.func @forward(%[[IDS:.*]]: tensor<2x4xi32> {nn.input = "tokens"}, %{{.*}}: tensor<4xi32> {nn.input = "rng"}, %[[TABLE:.*]]: tensor<7x8xf32> {{.*}}"table"{{.*}}, %[[A:.*]]: tensor<8x8xf32> {{.*}}"a"
 // CHECK-SAME:      -> (tensor<2x4x8xf32> {nn.output = "border"}) attributes {nn.micro_batches = 3 : i64}
 // CHECK-NEXT:      %[[E:.*]] = nn.embedding %[[IDS]], %[[TABLE]]
 // CHECK-NEXT:      %[[X0:.*]] = nn.linear %[[E]], %[[A]]

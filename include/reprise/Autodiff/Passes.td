@@ -72,7 +72,8 @@ def Differentiate : Pass<"reprise-differentiate", "::mlir::ModuleOp"> {
     `@forward` may be that of a chunk of a model, as `reprise-cut-chunks` makes it. What it passes
     on, `nn.output = "border"`, is returned in the place of the loss, and its gradient is a new
     argument `nn.input = "border_gradient"`. That of its `nn.input = "border"` is returned as
-    `nn.output = "border_gradient"`.
+    `nn.output = "border_gradient"`. Beside `nn.untrained` it is not made, and if the chunk has no
+    parameter to train either, what it passes on has no gradient.
 
     Needs: `@forward` of one block, without regions, that returns the loss alone; each
     parameter has a name of its own; ops on the way from a trainable parameter to the loss

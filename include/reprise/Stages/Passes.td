@@ -18,7 +18,9 @@ def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
     `@chunk1`, …, with the attributes of the whole and a `@forward` of its own. That has the ops of
     the chunk and the arguments that these read. It returns what crosses to the next chunk,
     `nn.output = "border"`, which is the last argument there, `nn.input = "border"`. The last chunk
-    returns the loss. A parameter that two chunks read is an argument of both, with the same name.
+    returns the loss. A parameter that two chunks read is an argument of both, with the same name, and
+    what nothing reads is one of the first. A border has `nn.untrained` if no chunk before it has a
+    parameter to train: then its gradient is not asked for.
 
     Ops of a layer, by `nn.scope`, are in the chunk of the layer. Of the others, those behind a
     layer are in the last chunk, and those that read samples in the first. What is made of
@@ -31,7 +33,7 @@ def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
 
     `@evaluate` and `@sample`, if they are there, are cut in the same way.
 
-    Refused: values other than one that cross a border, a chunk without a parameter to train,
+    Refused: values other than one that cross a border, a model without a parameter to train,
     other functions beside these.
 
     ```mlir
@@ -146,7 +148,7 @@ def UnrollStages : Pass<"reprise-unroll-stages", "::mlir::ModuleOp"> {
     | `pipe.forward` | `nn.forward`, and those of the chunk's step above `nn.backward` |
     | `pipe.backward` | `nn.backward`, and those below; if the stage has `pipe.backward_weight`, those that the gradient of the input needs |
     | `pipe.backward_weight` | `nn.backward`, and all others below |
-    | `pipe.send`, `pipe.receive` | `nn.send`, `nn.receive`, on lane 0 what goes on, on lane 1 what goes back |
+    | `pipe.send`, `pipe.receive` | `nn.send`, `nn.receive`, on lane 0 what goes on, on lane 1 what goes back; nothing of a gradient that neither chunk beside the border has |
 
     Behind the last micro-batch of each of its `nn.reduction_groups` but the last one, `nn.push` puts sums aside.
 

@@ -16,6 +16,9 @@ namespace reprise {
 /// and its gradient, which they pass back.
 inline constexpr llvm::StringLiteral kBorder = "border";
 inline constexpr llvm::StringLiteral kBorderGradient = "border_gradient";
+/// On the border that a chunk reads: no chunk before it trains anything, so its
+/// gradient is not asked for.
+inline constexpr llvm::StringLiteral kUntrainedAttr = "nn.untrained";
 /// On a parameter that two stages train: the stages, which sum its gradients.
 inline constexpr llvm::StringLiteral kSumStagesAttr = "nn.sum_stages";
 /// On the norm of stages: the axis along which ranks have shares.

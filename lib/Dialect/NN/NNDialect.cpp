@@ -423,7 +423,8 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
     return op->emitOpError("needs two stages that ascend for '")
            << name << "', but got " << value;
   }
-  if (name == kFollowsAttr && isArgument && isa<StringAttr>(value))
+  if ((name == kFollowsAttr && isArgument && isa<StringAttr>(value)) ||
+      (name == kUntrainedAttr && isArgument && isa<UnitAttr>(value)))
     return success();
   if (name == kRowsAttr && isArgument && isa<IntegerAttr>(value))
     return verifyRows(op, cast<IntegerAttr>(value).getInt(), type);
