@@ -96,6 +96,7 @@ private:
   bool checkModule(StringRef word, const Origin &origin);
   void checkModules();
   void checkPlan();
+  void checkSharedInputs();
   void addExperts();
   void checkFrozen();
   void checkRotaryKeys(ArrayRef<StringRef> required,
@@ -616,6 +617,24 @@ void Checker::addExperts() {
     recompute.modules->push_back("moe");
 }
 
+/// Ranks that share layers keep parts of what is kept of a segment.
+void Checker::checkSharedInputs() {
+  constexpr StringLiteral key = "distribute_saved_activations";
+  if (!recompute.distributesSaved)
+    return;
+  int64_t ranks = parallel.tensorParallel;
+  StringRef granularity = recompute.granularity;
+  if (granularity != "full")
+    error(key, "is for recompute_granularity full, but got " +
+                   Twine(granularity.empty() ? "none" : granularity));
+  else if (ranks < 2)
+    error(key,
+          "needs tensor_model_parallel_size above 1, but got " + Twine(ranks));
+  else if (parallel.sequenceParallel)
+    error(key, "has no place beside sequence_parallel, with which the " +
+                   Twine(ranks) + " ranks keep parts of positions already");
+}
+
 void Checker::checkRecompute() {
   if (recompute.activations) {
     if (recompute.granularity == "full")
@@ -644,10 +663,7 @@ void Checker::checkRecompute() {
   if (isGiven("recompute_modules") && !isSelective)
     warning("recompute_modules",
             "has no effect without recompute_granularity selective");
-  if (recompute.distributesSaved && !isFull)
-    error("distribute_saved_activations",
-          "is for recompute_granularity full, but got " +
-              Twine(granularity.empty() ? "none" : granularity));
+  checkSharedInputs();
   if (isGiven("recompute_last_segment") && !isFull)
     warning("recompute_last_segment",
             "has no effect without recompute_granularity full");

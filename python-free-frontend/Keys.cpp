@@ -476,8 +476,8 @@ static const Key rows[] = {
      "of `recompute_granularity`"},
     {"distribute_saved_activations", "recompute",
      recompute<&Recompute::distributesSaved>, Need::Defaulted, "false",
-     "With `full`: the ranks of a tensor-parallel group share what is kept of "
-     "a segment, in Megatron's accounting",
+     "With `full`: the ranks of a tensor-parallel group keep a part each of "
+     "the input of a segment",
      Bound::None, "", "partition_activations"},
     {"recompute_last_segment", "recompute", recompute<&Recompute::lastSegment>,
      Need::Defaulted, "auto",

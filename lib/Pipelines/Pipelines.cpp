@@ -106,6 +106,12 @@ std::string RecomputeOptions::describeConstraint() const {
   return llvm::join(parts, " and ");
 }
 
+/// Whether ranks keep parts of inputs of segments. With Megatron's accounting
+/// the program is of one rank.
+static bool sharesInputs(const RecomputeOptions &options) {
+  return options.sharesSaved && options.tensorRanks == 1;
+}
+
 remat::RequestAttr RecomputeOptions::getRequest(MLIRContext *context) const {
   Builder builder(context);
   ArrayAttr labels;
@@ -122,7 +128,7 @@ remat::RequestAttr RecomputeOptions::getRequest(MLIRContext *context) const {
       context, granularity.empty() ? "none" : granularity, isFull ? method : "",
       isFull ? numLayers.value_or(0) : 0, labels,
       granularity == "plan" ? planFile : "", spread, keepsIdleSegment,
-      sharesSaved, isFree || isFreeByPlan);
+      sharesInputs(*this), isFree || isFreeByPlan);
 }
 
 RecomputeOptions RecomputeOptions::get(remat::RequestAttr request) {
@@ -212,6 +218,8 @@ void reprise::buildDeciders(OpPassManager &manager,
     full.method = options.method;
     if (options.numLayers)
       full.numLayers = *options.numLayers;
+    if (sharesInputs(options))
+      full.share = nn::kTensorAxis.str();
     step.addPass(remat::createAnnotateFull(full));
   } else if (options.granularity == "selective") {
     remat::AnnotateSelectiveOptions selective;

@@ -61,19 +61,33 @@ static SmallVector<Operation *> getLastSegment(func::FuncOp step) {
   return decided;
 }
 
+/// Keeps all of the input of a segment that is kept.
+static void keepInput(func::FuncOp step, int64_t segment) {
+  for (Operation &op : nn::getForward(step.getBody().front()))
+    if (auto share = op.getAttrOfType<remat::ShareAttr>(remat::kDecisionAttr);
+        share && share.getSegment() == segment)
+      op.setAttr(
+          remat::kDecisionAttr,
+          remat::SaveAttr::get(op.getContext(),
+                               "input of segment " + std::to_string(segment)));
+}
+
 /// Decides that `segment` is kept, with the number that it has.
-static void keep(ArrayRef<Operation *> segment) {
-  for (Operation *op : segment) {
-    int64_t number =
-        op->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr)
-            .getSegment();
+static void keep(func::FuncOp step, ArrayRef<Operation *> segment) {
+  if (segment.empty())
+    return;
+  int64_t number =
+      segment.front()
+          ->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr)
+          .getSegment();
+  for (Operation *op : segment)
     op->setAttr(remat::kDecisionAttr,
                 remat::SaveAttr::get(
                     op->getContext(),
                     "in the segment before the loss, whose replay frees "
                     "nothing at the peak",
                     number));
-  }
+  keepInput(step, number);
 }
 
 /// Leaves the layers of `segment` to a search, if it can find a plan of so
@@ -93,7 +107,7 @@ static void leaveToBudget(ArrayRef<Operation *> segment) {
 static FailureOr<int64_t> planBytes(WhatIf &whatIf, bool isFree, bool isKept) {
   auto decide = [&](func::FuncOp step) {
     if (isKept)
-      keep(getLastSegment(step));
+      keep(step, getLastSegment(step));
   };
   auto program = whatIf.plan(decide, isFree, /*rowsApart=*/false);
   if (failed(program))
@@ -128,7 +142,7 @@ void KeepIdleSegment::runOnOperation() {
           ->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr)
           .getSegment();
   if (isIdle)
-    keep(segment);
+    keep(step, segment);
   remark::passed(step.getLoc(), remark::RemarkOpts::name(
                                     isIdle ? "KeepSegment" : "ReplaySegment")
                                     .category("Remat")

@@ -36,11 +36,12 @@ struct AnnotateFree : public remat::impl::AnnotateFreeBase<AnnotateFree> {
 } // namespace
 
 void AnnotateFree::decide(const Step &step, Operation *op) {
-  // What another decider keeps stays, but for what it keeps for want of use.
-  // What it drops needs no replay of its own.
+  // What another decider keeps or shares stays, but for what it keeps for want
+  // of use. What it drops needs no replay of its own.
   auto kept = op->getAttrOfType<SaveAttr>(kDecisionAttr);
   auto dropped = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
   if ((kept && kept.getSegment() < 0) ||
+      op->getAttrOfType<ShareAttr>(kDecisionAttr) ||
       (dropped && dropped.getLabel() == kFreeLabel))
     return;
   if (getLayer(op) < 0 || !step.findSharedGradient(op))

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
+#include "Share.h"
 #include "reprise/Remat/Passes.h"
 #include "reprise/Support/Modules.h"
 #include <map>
@@ -21,6 +22,9 @@ using namespace reprise;
 using namespace reprise::remat;
 
 namespace {
+/// From layer to segment; without the layers that are in none.
+using Segments = DenseMap<int64_t, int64_t>;
+
 struct AnnotateFull : public remat::impl::AnnotateFullBase<AnnotateFull> {
   using AnnotateFullBase::AnnotateFullBase;
 
@@ -30,7 +34,10 @@ struct AnnotateFull : public remat::impl::AnnotateFullBase<AnnotateFull> {
       if (failed(checkOptions()) ||
           failed(chunks = getChunks(getOperation(), step)))
         return failure();
-      decide(step, getSegments(step, *chunks));
+      Segments segments = getSegments(step, *chunks);
+      if (!share.empty() && failed(shareInputs(step, segments)))
+        return failure();
+      decide(step, segments);
       remarkDecisions(step);
       return success();
     };
@@ -39,9 +46,9 @@ struct AnnotateFull : public remat::impl::AnnotateFullBase<AnnotateFull> {
   }
 
   LogicalResult checkOptions();
-  DenseMap<int64_t, int64_t> getSegments(const Step &step,
-                                         const Chunks &chunks);
-  void decide(const Step &step, const DenseMap<int64_t, int64_t> &segments);
+  Segments getSegments(const Step &step, const Chunks &chunks);
+  LogicalResult shareInputs(const Step &step, const Segments &segments);
+  void decide(const Step &step, const Segments &segments);
 };
 } // namespace
 
@@ -60,21 +67,23 @@ LogicalResult AnnotateFull::checkOptions() {
     return getOperation().emitError("full recompute needs a number of layers "
                                     "of at least 1, but got ")
            << int64_t(numLayers);
-  return success();
+  if (share.empty() || countRanks(getOperation(), share) > 1)
+    return success();
+  return getOperation().emitError("full recompute needs several ranks along '")
+         << share << "' that share inputs of segments, but there is 1";
 }
 
 /// From layer to segment; without the layers that keep everything. Every chunk
 /// begins with a segment of its own, and so does a layer that predicts a
 /// further token, which does not go on from the one before. The first layers of
 /// a chunk are none of those.
-DenseMap<int64_t, int64_t> AnnotateFull::getSegments(const Step &step,
-                                                     const Chunks &chunks) {
+Segments AnnotateFull::getSegments(const Step &step, const Chunks &chunks) {
   std::map<int64_t, bool> layers; // Whether one begins anew.
   for (Operation *op : step.forward)
     if (getLayer(op) >= 0)
       layers[getLayer(op)] |=
           parseModule(getModule(op)) == ModuleKind::FurtherToken;
-  DenseMap<int64_t, int64_t> segments;
+  Segments segments;
   int64_t segment = -1, chunk = -1, index = 0;
   for (auto [layer, beginsAnew] : layers) {
     bool isUniform = method == "uniform";
@@ -92,18 +101,67 @@ DenseMap<int64_t, int64_t> AnnotateFull::getSegments(const Step &step,
   return segments;
 }
 
-void AnnotateFull::decide(const Step &step,
-                          const DenseMap<int64_t, int64_t> &segments) {
+/// The segment of `op`, -1 if it is in none.
+static int64_t getSegment(const Segments &segments, Operation *op) {
+  auto found = segments.find(getLayer(op));
+  return found == segments.end() ? -1 : found->second;
+}
+
+/// The segment that `value` is an input of, if ops of no other one read it in
+/// the forward phase, nor of none; else -1.
+static int64_t getReader(const Step &step, const Segments &segments,
+                         Value value) {
+  int64_t reader = -1;
+  for (Operation *user : value.getUsers()) {
+    if (!step.isForward(user) && step.isBelow(user))
+      continue;
+    // What a chunk of a model passes on is read when it is sent.
+    int64_t segment = step.isForward(user) ? getSegment(segments, user) : -1;
+    if (segment < 0 || (reader >= 0 && reader != segment))
+      return -1;
+    reader = segment;
+  }
+  return reader;
+}
+
+/// Decides on inputs of segments that all ranks have alike.
+LogicalResult AnnotateFull::shareInputs(const Step &step,
+                                        const Segments &segments) {
+  OwnValues own(getOperation(), step, share);
+  int64_t ranks = countRanks(getOperation(), share), count = 0;
+  auto decideOn = [&](Value value, int64_t made) -> LogicalResult {
+    int64_t reader = getReader(step, segments, value);
+    if (reader < 0 || reader == made || own.contains(value) || !canBeCut(value))
+      return success();
+    if (getCutDim(value, ranks) < 0) {
+      InFlightDiagnostic error = emitError(value.getLoc());
+      explainCut(error, value, share, ranks);
+      return error;
+    }
+    ++count;
+    decideToShare(value, share, reader);
+    return success();
+  };
+  if (BlockArgument border = getBorder(getOperation());
+      border && !step.getShare(border) && failed(decideOn(border, -1)))
+    return failure();
+  for (Operation *op : step.forward)
+    if (op->getNumResults() == 1 && !op->hasAttr(kDecisionAttr) &&
+        failed(decideOn(op->getResult(0), getSegment(segments, op))))
+      return failure();
+  if (count == 0)
+    getOperation().emitWarning("to share inputs of segments buys nothing: the "
+                               "ranks along '")
+        << share << "' have none that are alike";
+  return success();
+}
+
+void AnnotateFull::decide(const Step &step, const Segments &segments) {
   if (segments.empty())
     getOperation().emitWarning(
         "full recompute buys nothing: no op of the forward pass is in a layer");
-  /// -1 for what is in no segment.
-  auto getSegment = [&](Operation *op) {
-    auto found = segments.find(getLayer(op));
-    return found == segments.end() ? -1 : found->second;
-  };
   for (Operation *op : step.forward) {
-    int64_t segment = getSegment(op);
+    int64_t segment = getSegment(segments, op);
     if (op->getNumResults() == 0)
       continue;
     if (segment < 0) {
@@ -116,15 +174,15 @@ void AnnotateFull::decide(const Step &step,
     }
     Operation *outside = nullptr;
     SmallVector<int64_t> inner = getInnerResults(
-        step, op, [&](Operation *user) { return getSegment(user) == segment; },
+        step, op,
+        [&](Operation *user) { return getSegment(segments, user) == segment; },
         outside);
     if (decideToRecompute(op, segment, "full", inner))
       continue;
     if (!outside)
       decideToSave(op, "has side effects");
-    else if (getSegment(outside) >= 0)
-      decideToSave(op,
-                   "input of segment " + std::to_string(getSegment(outside)));
+    else if (int64_t reader = getSegment(segments, outside); reader >= 0)
+      decideToSave(op, "input of segment " + std::to_string(reader));
     else
       decideToSave(op, "read outside every segment");
   }

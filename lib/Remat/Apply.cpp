@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Step.h"
+#include "Share.h"
+#include "reprise/Dialect/NN/Parts.h"
 #include "reprise/Remat/Passes.h"
 
 namespace reprise::remat {
@@ -49,6 +50,8 @@ private:
   void makeOnTheWay(Operation *original, Operation *reader);
   Operation *replay(Operation *original);
   Value getFence(Value value);
+  Operation *takePart(Value whole, ShareAttr decision);
+  Value getAgain(Value value);
 
   const Step &step;
   OpBuilder builder;
@@ -99,11 +102,73 @@ Value Replayer::getFence(Value value) {
   return fence;
 }
 
+/// Gives `op` the name of `value`, with what is done to it behind.
+static void setName(Operation *op, Value value, StringRef verb) {
+  nn::ScopeAttr scope;
+  std::string name = "x0"; // What a chunk gets from the one before.
+  if (Operation *maker = value.getDefiningOp()) {
+    scope = nn::getScope(maker);
+    name = getValueName(cast<OpResult>(value));
+  } else {
+    for (Operation *user : value.getUsers())
+      if (nn::ScopeAttr reader = nn::getScope(user))
+        scope = reader; // The first one comes last.
+  }
+  if (scope)
+    op->setAttr(nn::kScopeAttr,
+                nn::ScopeAttr::get(op->getContext(), scope.getLayer(),
+                                   scope.getModule(), name + "." + verb.str()));
+}
+
+/// Takes the rank's part of `whole` once no other op of the forward phase
+/// reads that, nor an op that such a reader may share a kernel with.
+Operation *Replayer::takePart(Value whole, ShareAttr decision) {
+  Operation *last = nullptr;
+  for (Operation *user : whole.getUsers())
+    if (step.isForward(user) && (!last || last->isBeforeInBlock(user)))
+      last = user;
+  if (!last)
+    last = whole.getDefiningOp();
+  auto mayBeShared = [](Operation *op) {
+    return op->hasTrait<nn::Pointwise>() || op->hasTrait<nn::Rowwise>();
+  };
+  while (mayBeShared(last->getNextNode()))
+    last = last->getNextNode();
+  StringRef axis = decision.getAxis();
+  int64_t ranks =
+      countRanks(step.backward->getParentOfType<func::FuncOp>(), axis);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfter(last);
+  Operation *part = nn::createPart(builder, whole.getLoc(), whole, axis,
+                                   getCutDim(whole, ranks), ranks);
+  part->setAttr(kShareAttr, builder.getUnitAttr());
+  setName(part, whole, "slice");
+  return part;
+}
+
+/// What `value` is in the backward phase, if it is dropped or shared; of a
+/// shared one gathers the parts if they are not yet.
+Value Replayer::getAgain(Value value) {
+  ShareAttr decision = step.getShare(value);
+  Value &again = rebuilt[value];
+  if (again || !decision)
+    return again;
+  Operation *part = takePart(value, decision);
+  Location loc = getReplayLoc(value.getLoc());
+  Value block = part->getResult(0);
+  auto fence = FenceOp::create(builder, loc, block.getType(), block, gradient);
+  Operation *gather = nn::createWhole(builder, loc, fence, part);
+  gather->setAttr(kReplayAttr,
+                  builder.getI64IntegerAttr(decision.getSegment()));
+  setName(gather, value, "all_gather");
+  return again = gather->getResult(0);
+}
+
 Operation *Replayer::replay(Operation *original) {
   Operation *copy = original->clone();
   bool isTied = copy->getNumOperands() == 0;
   for (OpOperand &operand : copy->getOpOperands()) {
-    if (Value again = rebuilt.lookup(operand.get()))
+    if (Value again = getAgain(operand.get()))
       operand.set(again);
     else if (operand.get().getDefiningOp())
       operand.set(getFence(operand.get()));
@@ -145,7 +210,7 @@ void Replayer::makeOnTheWay(Operation *original, Operation *reader) {
 LogicalResult Replayer::serve(Operation *reader) {
   Operation *made = shared.lookup(reader);
   auto dropped = llvm::find_if(reader->getOperands(), [&](Value operand) {
-    return step.isDropped(operand);
+    return step.isDropped(operand) || step.getShare(operand);
   });
   if (dropped == reader->getOperands().end()) {
     if (made)
@@ -155,12 +220,10 @@ LogicalResult Replayer::serve(Operation *reader) {
   bool isLate = reader->hasTrait<OpTrait::IsTerminator>() ||
                 (step.update && step.update->isBeforeInBlock(reader));
   if (isLate) {
-    auto value = cast<OpResult>(*dropped);
     InFlightDiagnostic error = reader->emitOpError(
         "needs to read values that are kept, after the last micro-batch's "
         "backward phase, but got ");
-    error << getFullName(value) << ", which is dropped";
-    error.attachNote(value.getLoc()) << "it is computed, and decided on, here";
+    explainAbsence(error, step, *dropped);
     return error;
   }
 
@@ -168,7 +231,7 @@ LogicalResult Replayer::serve(Operation *reader) {
   for (Operation *original : step.takeReplay(reader, replayed))
     replay(original);
   for (OpOperand &operand : reader->getOpOperands())
-    if (Value again = rebuilt.lookup(operand.get()))
+    if (Value again = getAgain(operand.get()))
       operand.set(again);
   if (made)
     makeOnTheWay(made, reader);

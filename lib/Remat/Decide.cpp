@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
+#include "Share.h"
 #include "mlir/IR/Remarks.h"
 
 using namespace mlir;
@@ -93,6 +94,15 @@ void remat::remarkDecisions(const Step &step) {
           << metric("flops", replayed.contains(op) && !step.isFree(op)
                                  ? getFlops(op)
                                  : int64_t(0));
+      continue;
+    }
+    if (auto share = dyn_cast<ShareAttr>(attribute)) {
+      options.remarkName = "Share";
+      remark::passed(op->getLoc(), options)
+          << getFullName(op->getResult(0)) << metric("axis", share.getAxis())
+          << metric("segment", share.getSegment())
+          << metric("bytes", getKeptBytes(step, op, replayed) /
+                                 countRanks(function, share.getAxis()));
       continue;
     }
     options.remarkName = "Save";

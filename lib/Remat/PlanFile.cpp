@@ -8,6 +8,7 @@
 
 #include "reprise/Remat/PlanFile.h"
 #include "reprise/Support/YAMLFault.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -61,6 +62,7 @@ private:
   std::optional<int64_t> readNumber(StringRef text, StringRef what,
                                     Location place);
   void readLayers(yaml::Node *node, Location place, PlanRule &rule);
+  void checkRule(const PlanRule &rule, ArrayRef<StringRef> decisions);
   void readRule(yaml::Node &node);
   void readRules(yaml::Node *node, Location place);
   void readChunks(yaml::Node *node, Location place);
@@ -271,14 +273,39 @@ void PlanParser::readLayers(yaml::Node *node, Location place, PlanRule &rule) {
     error(place) << "needs " << form << ", but got an empty list";
 }
 
+/// Refuses a rule with other words than those that its decision has.
+void PlanParser::checkRule(const PlanRule &rule,
+                           ArrayRef<StringRef> decisions) {
+  bool isShare = llvm::is_contained(decisions, "share");
+  if (decisions.size() != 1)
+    error(rule.location) << "needs one of recompute, save and share in a rule, "
+                            "but got "
+                         << (decisions.empty()
+                                 ? "none of them"
+                                 : llvm::join(decisions, " and "));
+  else if (isShare == rule.share.empty())
+    error(rule.location)
+        << "needs the axis of ranks that share in 'over', with share alone, "
+           "but got "
+        << (isShare ? "none"
+                    : "'" + rule.share + "' with " + decisions.front().str());
+  else if (rule.isRecompute && !rule.reason.empty())
+    error(rule.location) << "needs no reason to recompute, but got '"
+                         << rule.reason << "'; a label says which rule it is";
+  else if (!rule.isRecompute && !rule.label.empty())
+    error(rule.location) << "needs no label to " << decisions.front()
+                         << ", but got '" << rule.label
+                         << "'; a reason says why";
+}
+
 void PlanParser::readRule(yaml::Node &node) {
   PlanRule rule(getLocation(&node));
-  int decisions = 0;
-  auto readValues = [&](bool isRecompute) {
-    return [&rule, &decisions, isRecompute, this](yaml::Node *value,
-                                                  Location place) {
-      ++decisions;
-      rule.isRecompute = isRecompute;
+  SmallVector<StringRef> decisions;
+  auto readValues = [&](StringRef decision) {
+    return [&rule, &decisions, decision, this](yaml::Node *value,
+                                               Location place) {
+      decisions.push_back(decision);
+      rule.isRecompute = decision == "recompute";
       rule.values = readWords(value, "names of values, labels or all", place);
     };
   };
@@ -287,7 +314,9 @@ void PlanParser::readRule(yaml::Node &node) {
       text = readWord(value, what, place).value_or("");
     };
   };
-  auto recompute = readValues(true), save = readValues(false);
+  auto recompute = readValues("recompute"), save = readValues("save"),
+       share = readValues("share");
+  auto over = readText(rule.share, "the axis of ranks that share");
   auto label = readText(rule.label, "a label");
   auto reason = readText(rule.reason, "a reason");
   auto layers = [&](yaml::Node *value, Location place) {
@@ -304,21 +333,15 @@ void PlanParser::readRule(yaml::Node &node) {
           {{"layers", layers},
            {"recompute", recompute},
            {"save", save},
+           {"share", share},
+           {"over", over},
            {"except", except},
            {"segment", segment},
            {"label", label},
            {"reason", reason}});
   if (isWrong)
     return;
-  if (decisions != 1)
-    error(rule.location) << "needs either recompute or save in a rule, but got "
-                         << (decisions ? "both" : "none of them");
-  else if (rule.isRecompute && !rule.reason.empty())
-    error(rule.location) << "needs no reason to recompute, but got '"
-                         << rule.reason << "'; a label says which rule it is";
-  else if (!rule.isRecompute && !rule.label.empty())
-    error(rule.location) << "needs no label to save, but got '" << rule.label
-                         << "'; a reason says why";
+  checkRule(rule, decisions);
   plan.rules.push_back(std::move(rule));
 }
 

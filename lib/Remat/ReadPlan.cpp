@@ -8,6 +8,7 @@
 
 #include "Decide.h"
 #include "ExpertMove.h"
+#include "Share.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interfaces/Facts.h"
 #include "reprise/Remat/Passes.h"
@@ -55,6 +56,10 @@ private:
   void warnOfKept(const PlanWord &word, const PlanRule &rule,
                   ArrayRef<OpResult> results);
   LogicalResult applyRule(const PlanRule &rule);
+  LogicalResult checkShare(const PlanWord &word, const PlanRule &rule,
+                           Value value);
+  LogicalResult applyToBorder(const PlanWord &word, const PlanRule &rule);
+  void decideOn(Operation *op, const PlanRule &kept);
   bool isMoveElsewhere(const PlanWord &word, const PlanRule &rule) const;
   const Verdict *findFollowed(Operation *op) const;
   void followMoves();
@@ -76,6 +81,8 @@ private:
   DenseI64ArrayAttr chunkLayers; ///< null for the step of a whole model
   int64_t numLayers;
   DenseMap<Operation *, Verdict> verdicts;
+  /// The last rule about what a chunk gets from the one before.
+  const PlanRule *ofBorder = nullptr;
 };
 
 struct ReadPlan : public remat::impl::ReadPlanBase<ReadPlan> {
@@ -285,6 +292,56 @@ void PlanReader::warnOfKept(const PlanWord &word, const PlanRule &rule,
            "nothing";
 }
 
+/// Whether ranks can share `value`, as `rule` says.
+LogicalResult PlanReader::checkShare(const PlanWord &word, const PlanRule &rule,
+                                     Value value) {
+  int64_t ranks = countRanks(function, rule.share);
+  if (ranks < 2)
+    return emitError(word.location)
+           << "needs several ranks along '" << rule.share << "' to share '"
+           << word.text << "', but there is " << ranks;
+  Operation *maker = value.getDefiningOp();
+  if ((maker && maker->getNumResults() > 1) || !canBeCut(value))
+    return emitError(word.location)
+           << "needs a value of an op that makes no others, with elements to "
+              "cut, to share, but got '"
+           << word.text << "'";
+  if (getCutDim(value, ranks) < 0) {
+    InFlightDiagnostic error = emitError(word.location);
+    explainCut(error, value, rule.share, ranks);
+    return error;
+  }
+  if (OwnValues(function, step, rule.share).contains(value))
+    return emitError(word.location)
+           << "needs a value that is the same on all ranks along '"
+           << rule.share << "' to share, but each has its own '" << word.text
+           << "'";
+  return success();
+}
+
+/// The layer that what a chunk gets from the one before is the input of.
+static int64_t getBorderLayer(const Step &step, BlockArgument border) {
+  int64_t layer = -1;
+  for (Operation *user : border.getUsers())
+    if (step.isForward(user))
+      layer = getLayer(user);
+  return layer;
+}
+
+/// What a chunk gets from the one before is the x0 of a layer, and may be
+/// shared.
+LogicalResult PlanReader::applyToBorder(const PlanWord &word,
+                                        const PlanRule &rule) {
+  BlockArgument border = getBorder(function);
+  if (!border || word.text != "x0")
+    return success();
+  int64_t layer = getBorderLayer(step, border);
+  if (layer < 0 || !isOf(layer, rule))
+    return success();
+  ofBorder = &rule;
+  return rule.share.empty() ? success() : checkShare(word, rule, border);
+}
+
 LogicalResult PlanReader::applyRule(const PlanRule &rule) {
   for (auto [first, last] : rule.layers)
     if (last >= numLayers)
@@ -304,10 +361,15 @@ LogicalResult PlanReader::applyRule(const PlanRule &rule) {
     if (failed(results))
       return failure();
     warnOfKept(word, rule, *results);
+    if (failed(applyToBorder(word, rule)))
+      return failure();
     for (OpResult result : *results) {
       Operation *op = result.getOwner();
-      if (excepted.contains(result) || !nn::mayBeReplayed(op))
+      bool isShare = !rule.share.empty();
+      if (excepted.contains(result) || (!isShare && !nn::mayBeReplayed(op)))
         continue;
+      if (isShare && failed(checkShare(word, rule, result)))
+        return failure();
       Verdict &verdict = verdicts[op];
       verdict.dropped.resize(op->getNumResults());
       verdict.dropped[result.getResultNumber()] = rule.isRecompute;
@@ -383,16 +445,37 @@ void PlanReader::followMoves() {
   }
 }
 
+/// Decides that what `op` makes is kept, or shared. What a chunk of a pipeline
+/// passes on is not shared there.
+void PlanReader::decideOn(Operation *op, const PlanRule &kept) {
+  bool isPassedOn = llvm::any_of(op->getUsers(), [](Operation *user) {
+    return user->hasTrait<OpTrait::IsTerminator>();
+  });
+  if (kept.share.empty() || isPassedOn)
+    return decideToSave(op, kept.reason.empty() ? "plan" : kept.reason,
+                        kept.segment.value_or(-1));
+  if (op->hasAttr(kDecisionAttr))
+    return;
+  int64_t layer = getHome(step, op->getResult(0)).first;
+  decideToShare(op->getResult(0), kept.share,
+                kept.segment.value_or(layer < 0 ? numLayers : layer),
+                kept.reason);
+}
+
 void PlanReader::decide() {
+  if (ofBorder && !ofBorder->share.empty()) {
+    BlockArgument border = getBorder(function);
+    int64_t layer = getBorderLayer(step, border);
+    decideToShare(border, ofBorder->share, ofBorder->segment.value_or(layer),
+                  ofBorder->reason);
+  }
   for (Operation *op : step.forward) {
     auto found = verdicts.find(op);
     if (found == verdicts.end())
       continue;
     const Verdict &verdict = found->second;
     if (verdict.dropped.none()) {
-      const std::string &reason = verdict.save->reason;
-      decideToSave(op, reason.empty() ? "plan" : reason,
-                   verdict.save->segment.value_or(-1));
+      decideOn(op, *verdict.save);
       continue;
     }
     SmallVector<int64_t> dropped(verdict.dropped.set_bits());

@@ -24,9 +24,9 @@ namespace {
 struct Part {
   std::string values; ///< "u, g"
   std::string ending; ///< ", label: mlp"
-  bool isRecompute;
+  StringRef verb;     ///< "recompute", "save" or "share"
 
-  auto getKey() const { return std::tie(isRecompute, values, ending); }
+  auto getKey() const { return std::tie(verb, values, ending); }
 };
 
 /// Layers that share a part.
@@ -55,6 +55,14 @@ static std::string formatEnding(Attribute attribute, int64_t layer) {
       ending += ", reason: " + quote(save.getReason());
     return ending;
   }
+  if (auto share = dyn_cast<ShareAttr>(attribute)) {
+    ending = ", over: " + share.getAxis().str();
+    if (share.getSegment() != layer)
+      ending += ", segment: " + std::to_string(share.getSegment());
+    if (!share.getReason().empty())
+      ending += ", reason: " + quote(share.getReason());
+    return ending;
+  }
   auto recompute = cast<RecomputeAttr>(attribute);
   if (recompute.getSegment() != layer)
     ending = ", segment: " + std::to_string(recompute.getSegment());
@@ -72,6 +80,24 @@ static void addKept(Operation *op, ArrayRef<int64_t> dropped,
       kept += (kept.empty() ? "" : ", ") + quote(getValueName(result));
 }
 
+/// The layer and the name by which rules find what `op` makes. What ranks share
+/// is the input of a layer, which a chunk of a pipeline may get from another.
+static std::pair<int64_t, std::string> getPlace(const Step &step,
+                                                Operation *op) {
+  if (op->getNumResults() == 0)
+    return {getLayer(op), ""};
+  if (step.getShare(op->getResult(0)))
+    if (auto home = getHome(step, op->getResult(0)); home.second == "x0")
+      return home;
+  return {getLayer(op), getValueName(op->getResult(0))};
+}
+
+static StringRef getVerb(Attribute decision) {
+  if (isa<RecomputeAttr>(decision))
+    return "recompute";
+  return isa<ShareAttr>(decision) ? "share" : "save";
+}
+
 /// The decisions on the values of one layer, in the order of the ops. A part
 /// that takes back some of another comes last.
 static FailureOr<SmallVector<Part>> getParts(const Step &step, int64_t layer,
@@ -83,7 +109,7 @@ static FailureOr<SmallVector<Part>> getParts(const Step &step, int64_t layer,
     if (op->getNumResults() == 0)
       continue;
     Attribute decision = op->getAttr(kDecisionAttr);
-    auto [first, isNew] = named.try_emplace(getValueName(op->getResult(0)), op);
+    auto [first, isNew] = named.try_emplace(getPlace(step, op).second, op);
     if (!isNew && first->second->getAttr(kDecisionAttr) != decision) {
       InFlightDiagnostic error = op->emitOpError(
           "needs a name of its own in its layer to have a decision of its own "
@@ -96,11 +122,12 @@ static FailureOr<SmallVector<Part>> getParts(const Step &step, int64_t layer,
       continue;
     auto recompute = dyn_cast<RecomputeAttr>(decision);
     std::string ending = formatEnding(decision, layer);
+    StringRef verb = getVerb(decision);
     auto part = llvm::find_if(parts, [&](const Part &known) {
-      return known.isRecompute == bool(recompute) && known.ending == ending;
+      return known.verb == verb && known.ending == ending;
     });
     if (part == parts.end())
-      part = parts.insert(part, {"", ending, bool(recompute)});
+      part = parts.insert(part, {"", ending, verb});
     auto add = [&](StringRef name) {
       part->values += (part->values.empty() ? "" : ", ") + quote(name);
     };
@@ -113,7 +140,7 @@ static FailureOr<SmallVector<Part>> getParts(const Step &step, int64_t layer,
       addKept(op, recompute.getResults().asArrayRef(), kept);
   }
   if (!kept.empty())
-    parts.push_back({kept, "", false});
+    parts.push_back({kept, "", "save"});
   return parts;
 }
 
@@ -156,12 +183,13 @@ LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
     return failure();
   std::map<int64_t, SmallVector<Operation *>> layers;
   for (Operation *op : step->forward)
-    layers[getLayer(op)].push_back(op);
+    layers[getPlace(*step, op).first].push_back(op);
 
   // Rules of different layers or values do not meet, so their order is free:
   // that in which they come up first. Those that take back come last.
   SmallVector<Line> lines;
-  std::map<std::tuple<bool, bool, std::string, std::string>, size_t> numbers;
+  std::map<std::tuple<bool, StringRef, std::string, std::string>, size_t>
+      numbers;
   for (auto &[layer, ops] : layers) {
     FailureOr<SmallVector<Part>> parts = getParts(*step, layer, ops);
     if (failed(parts))
@@ -176,7 +204,7 @@ LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
   }
 
   std::stable_partition(lines.begin(), lines.end(), [](const Line &line) {
-    return line.part.isRecompute || !line.part.ending.empty();
+    return line.part.verb == "recompute" || !line.part.ending.empty();
   });
 
   os << "name: " << quote(name) << "\n";
@@ -196,8 +224,7 @@ LogicalResult remat::writePlanFile(func::FuncOp function, StringRef name,
     os << "activations: first\n";
   os << (lines.empty() ? "rules: []\n" : "rules:\n");
   for (const Line &line : lines)
-    os << "- {layers: " << formatLayers(line.layers) << ", "
-       << (line.part.isRecompute ? "recompute: [" : "save: [")
-       << line.part.values << "]" << line.part.ending << "}\n";
+    os << "- {layers: " << formatLayers(line.layers) << ", " << line.part.verb
+       << ": [" << line.part.values << "]" << line.part.ending << "}\n";
   return success();
 }

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Step.h"
+#include "Share.h"
+#include "reprise/Dialect/NN/Parts.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Interfaces/Facts.h"
 #include "reprise/Support/Modules.h"
@@ -60,7 +62,7 @@ std::pair<int64_t, std::string> remat::getHome(const Step &step,
   int64_t home = getLayer(value.getOwner());
   std::optional<int64_t> reader;
   for (Operation *user : value.getUsers()) {
-    if (!step.isForward(user))
+    if (!step.isForward(user) || user->hasAttr(kShareAttr))
       continue;
     if (reader && *reader != getLayer(user))
       return {home, getValueName(value)};
@@ -181,6 +183,17 @@ bool Step::isDropped(Value value) const {
          llvm::is_contained(results.asArrayRef(), result.getResultNumber());
 }
 
+ShareAttr Step::getShare(Value value) const {
+  if (Operation *op = value.getDefiningOp())
+    return isForward(op) ? op->getAttrOfType<ShareAttr>(kDecisionAttr)
+                         : ShareAttr();
+  auto argument = cast<BlockArgument>(value);
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  return function ? function.getArgAttrOfType<ShareAttr>(
+                        argument.getArgNumber(), kDecisionAttr)
+                  : ShareAttr();
+}
+
 OpResult Step::getFirstDropped(Operation *op) const {
   return *llvm::find_if(op->getResults(),
                         [&](Value result) { return isDropped(result); });
@@ -289,7 +302,7 @@ LogicalResult Step::verifyDecisions() const {
     error.attachNote(backward->getLoc()) << "the backward phase begins here";
     return error;
   }
-  return success();
+  return verifyShares(backward->getParentOfType<func::FuncOp>(), *this);
 }
 
 //===----------------------------------------------------------------------===//
@@ -300,7 +313,8 @@ SmallVector<NamedAttribute> remat::getOwnAttributes(Operation *op) {
   SmallVector<NamedAttribute> attributes;
   for (NamedAttribute attribute : op->getAttrs())
     if (attribute.getName() != kDecisionAttr &&
-        attribute.getName() != kReplayAttr && attribute.getName() != kFreeAttr)
+        attribute.getName() != kReplayAttr &&
+        attribute.getName() != kFreeAttr && attribute.getName() != kShareAttr)
       attributes.push_back(attribute);
   return attributes;
 }
@@ -317,10 +331,22 @@ ArrayRef<Operation *> Originals::getCandidates(Operation *replay) {
 Value Originals::trace(Value value) const {
   if (auto fence = value.getDefiningOp<FenceOp>())
     return fence.getValue();
+  if (Value whole = shared.lookup(value))
+    return whole;
   if (auto result = dyn_cast<OpResult>(value))
     if (Operation *original = found.lookup(result.getOwner()))
       return original->getResult(result.getResultNumber());
   return value;
+}
+
+Value Originals::findShared(Operation *op) {
+  if (!isReplay(op) || op->getNumOperands() != 1)
+    return {};
+  auto fence = op->getOperand(0).getDefiningOp<FenceOp>();
+  Operation *part = fence ? fence.getValue().getDefiningOp() : nullptr;
+  if (!part || !part->hasAttr(kShareAttr) || !nn::makesWhole(op, part))
+    return {};
+  return shared[op->getResult(0)] = nn::getWhole(part);
 }
 
 Operation *Originals::find(Operation *replay) {

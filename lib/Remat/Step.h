@@ -35,6 +35,10 @@ struct Step {
   /// recompute.
   bool isDropped(mlir::Value value) const;
 
+  /// The decision that ranks keep parts of `value`, a result of the forward
+  /// phase or an argument; or null.
+  ShareAttr getShare(mlir::Value value) const;
+
   /// The first result of `op` that is dropped; one must be.
   mlir::OpResult getFirstDropped(mlir::Operation *op) const;
 
@@ -124,6 +128,10 @@ public:
   /// The forward ops with the name and scope of `replay`.
   llvm::ArrayRef<mlir::Operation *> getCandidates(mlir::Operation *replay);
 
+  /// The shared value that `gather` makes whole again of its parts; null if it
+  /// is none that does.
+  mlir::Value findShared(mlir::Operation *gather);
+
   /// The value of the forward phase that `value` stands for.
   mlir::Value trace(mlir::Value value) const;
 
@@ -131,6 +139,7 @@ private:
   using Key = std::pair<mlir::Attribute, mlir::OperationName>;
   llvm::DenseMap<Key, llvm::SmallVector<mlir::Operation *, 1>> candidates;
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> found;
+  llvm::DenseMap<mlir::Value, mlir::Value> shared; ///< by what is gathered
 };
 
 /// The attributes of `op` without those of this dialect.

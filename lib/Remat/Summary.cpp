@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Remat/Summary.h"
-#include "Step.h"
+#include "Share.h"
 #include "reprise/Solver/Pipeline.h"
 #include "reprise/Solver/StageSchedule.h"
 #include "llvm/ADT/MapVector.h"
@@ -33,9 +33,10 @@ struct Rebuilt {
 };
 } // namespace
 
-/// The ops of the forward phase that are replayed, or are to be, in order.
+/// The ops of the forward phase that are replayed, or are to be, in order. Adds
+/// what makes shared values again to `gathers`.
 static FailureOr<llvm::MapVector<Operation *, Rebuilt>>
-getRebuilt(const Step &step) {
+getRebuilt(const Step &step, DenseMap<Value, Operation *> &gathers) {
   llvm::MapVector<Operation *, Rebuilt> found;
   // A value may be there again twice: replayed, and on its gradient's way.
   DenseSet<Value> counted, freed;
@@ -70,6 +71,10 @@ getRebuilt(const Step &step) {
   for (Operation *op : step.below) {
     if (!isReplay(op))
       continue;
+    if (Value whole = originals.findShared(op)) {
+      gathers[whole] = op;
+      continue;
+    }
     Operation *original = originals.find(op);
     if (!original || !original->getAttrOfType<RecomputeAttr>(kDecisionAttr))
       return op->emitOpError("needs an original that is recomputed to be a "
@@ -209,6 +214,50 @@ static std::string getLabel(RecomputeAttr decision, bool isFree,
   return decision.getLabel().str();
 }
 
+/// What is kept of `value`, if backward or a replay reads it. `gather` makes it
+/// whole again, or is null.
+static std::optional<SavedValue>
+getSaved(func::FuncOp function, const Step &step, OpResult value,
+         const llvm::MapVector<Operation *, Rebuilt> &replayed,
+         Operation *gather) {
+  SmallVector<Operation *> readers, replays;
+  auto isReader = [&](Operation *user) {
+    return step.isBelow(user) && !isa<FenceOp>(user);
+  };
+  for (Operation *user : value.getUsers()) {
+    if (replayed.contains(user))
+      replays.push_back(user);
+    else if (isReader(user))
+      readers.push_back(user);
+  }
+  if (gather)
+    for (Operation *user : gather->getUsers())
+      if (isReader(user) && !isReplay(user))
+        readers.push_back(user);
+  if ((readers.empty() && replays.empty()) || step.isDropped(value))
+    return std::nullopt;
+  SavedValue saved = {getHome(step, value).second,
+                      getTypeBytes(value.getType()),
+                      value.getType(),
+                      getOrigin(step, value),
+                      false,
+                      describeReaders(readers, replays)};
+  Attribute decision = value.getOwner()->getAttr(kDecisionAttr);
+  saved.isDecided = isa_and_present<SaveAttr, ShareAttr>(decision);
+  if (auto save = dyn_cast_if_present<SaveAttr>(decision))
+    saved.reason = save.getReason().str();
+  if (auto share = dyn_cast_if_present<ShareAttr>(decision)) {
+    saved.axis = share.getAxis().str();
+    saved.bytes /= countRanks(function, share.getAxis());
+    saved.origin.scope += ".slice"; // Of which there is the part alone.
+    saved.reason =
+        share.getReason().empty()
+            ? "input of segment " + std::to_string(share.getSegment())
+            : share.getReason().str();
+  }
+  return saved;
+}
+
 FailureOr<DenseSet<Operation *>> remat::findFree(func::FuncOp function) {
   FailureOr<Step> step = getStep(function);
   if (failed(step))
@@ -231,7 +280,8 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
   FailureOr<Chunks> chunks = getChunks(function, *step);
   if (failed(chunks) || failed(step->verifyDecisions()))
     return failure();
-  auto replayed = getRebuilt(*step);
+  DenseMap<Value, Operation *> gathers;
+  auto replayed = getRebuilt(*step, gathers);
   if (failed(replayed))
     return failure();
 
@@ -239,26 +289,12 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
   Segments segments;
   std::optional<int64_t> idle;
   for (Operation *op : step->forward)
-    for (OpResult value : op->getResults()) {
-      SmallVector<Operation *> readers, replays;
-      for (Operation *user : value.getUsers()) {
-        if (replayed->contains(user))
-          replays.push_back(user);
-        else if (step->isBelow(user) && !isa<FenceOp>(user))
-          readers.push_back(user);
+    for (OpResult value : op->getResults())
+      if (std::optional<SavedValue> saved = getSaved(
+              function, *step, value, *replayed, gathers.lookup(value))) {
+        summary.savedBytes += saved->bytes;
+        layers[getHome(*step, value).first].saved.push_back(std::move(*saved));
       }
-      if ((readers.empty() && replays.empty()) || step->isDropped(value))
-        continue;
-      auto [layer, name] = getHome(*step, value);
-      int64_t bytes = getTypeBytes(value.getType());
-      auto decision = op->getAttrOfType<SaveAttr>(kDecisionAttr);
-      layers[layer].saved.push_back({name, bytes, value.getType(),
-                                     getOrigin(*step, value), bool(decision),
-                                     decision
-                                         ? decision.getReason().str()
-                                         : describeReaders(readers, replays)});
-      summary.savedBytes += bytes;
-    }
   for (auto &[op, rebuilt] : *replayed) {
     auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
     int64_t layer = getLayer(op), segment = decision.getSegment();
@@ -387,13 +423,20 @@ std::string remat::formatLayers(ArrayRef<int64_t> layers) {
 static std::string formatPlan(const LayerPlan &plan, StringRef each) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "save";
+  llvm::MapVector<StringRef, LayerPlan> kept; // By the axis of parts.
   for (const SavedValue &value : plan.saved)
-    os << " " << value.name;
-  if (plan.saved.empty())
-    os << " nothing";
-  else
-    os << " (" << formatBytes(plan.getSavedBytes()) << each << ")";
+    kept[value.axis].saved.push_back(value);
+  if (kept.empty())
+    os << "save nothing";
+  for (auto &[axis, part] : kept) {
+    os << (&part == &kept.front().second ? "" : "; ")
+       << (axis.empty() ? "save" : "share");
+    for (const SavedValue &value : part.saved)
+      os << " " << value.name;
+    os << " (" << formatBytes(part.getSavedBytes()) << each << ")";
+    if (!axis.empty())
+      os << " over " << axis;
+  }
   if (!plan.free.empty()) {
     int64_t bytes = 0;
     os << "; free";

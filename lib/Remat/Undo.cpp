@@ -19,23 +19,30 @@ LogicalResult remat::undo(func::FuncOp function) {
     return failure();
   // Originals are found by what replays still look like.
   Originals originals(*step);
-  SmallVector<std::pair<Operation *, ValueRange>> replaced;
+  SmallVector<std::pair<Operation *, SmallVector<Value>>> replaced;
   for (Operation *op : step->below) {
     if (auto fence = dyn_cast<FenceOp>(op)) {
-      replaced.push_back({op, fence->getOperands().take_front()});
+      replaced.push_back({op, {fence.getValue()}});
+    } else if (Value whole = originals.findShared(op)) {
+      replaced.push_back({op, {whole}});
     } else if (isReplay(op)) {
       Operation *original = originals.find(op);
       if (!original)
         return op->emitOpError("needs an original to be undone, but there is "
                                "none");
-      replaced.push_back({op, original->getResults()});
+      replaced.push_back({op, SmallVector<Value>(original->getResults())});
     }
   }
   for (auto [op, values] : replaced)
     op->replaceAllUsesWith(values);
   for (auto [op, values] : llvm::reverse(replaced))
     op->erase();
-  for (Operation *op : step->forward)
+  for (Operation *op : step->forward) {
     op->removeAttr(kDecisionAttr);
+    if (op->hasAttr(kShareAttr) && op->use_empty())
+      op->erase();
+  }
+  for (BlockArgument argument : function.getArguments())
+    function.removeArgAttr(argument.getArgNumber(), kDecisionAttr);
   return success();
 }

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Step.h"
+#include "Share.h"
+#include "reprise/Dialect/NN/Parts.h"
 #include "reprise/Remat/Passes.h"
 
 namespace reprise::remat {
@@ -31,7 +32,11 @@ public:
 private:
   LogicalResult verifyReads(Operation *reader);
   LogicalResult verifyFence(FenceOp fence);
+  LogicalResult verifyPart(Operation *op);
   LogicalResult verifyReplay(Operation *replay);
+  LogicalResult verifyGather(Operation *gather, Value whole);
+  LogicalResult verifySegment(Operation *replay, Location original,
+                              std::optional<int64_t> decided);
   LogicalResult explainDifference(Operation *replay);
 
   const Step &step;
@@ -39,19 +44,18 @@ private:
   /// From an op of the forward phase to its replay.
   /// By original, and whether a gradient makes it on its way.
   DenseMap<std::pair<Operation *, unsigned>, Operation *> replays;
+  DenseMap<Value, Operation *> gathers; ///< by what they make whole
 };
 } // namespace
 
 /// (V2)
 LogicalResult Verifier::verifyReads(Operation *reader) {
   for (Value operand : reader->getOperands()) {
-    if (!step.isDropped(operand))
+    if (!step.isDropped(operand) && !step.getShare(operand))
       continue;
     InFlightDiagnostic error = reader->emitOpError(
         "needs a kept or replayed value in the backward phase, but got ");
-    error << getFullName(cast<OpResult>(operand)) << ", which is dropped";
-    error.attachNote(operand.getLoc())
-        << "it is computed, and decided on, here";
+    explainAbsence(error, step, operand);
     return error;
   }
   return success();
@@ -97,6 +101,39 @@ LogicalResult Verifier::explainDifference(Operation *replay) {
                   "others";
 }
 
+/// (V6): `decided` is the segment of what is replayed, if it is.
+LogicalResult Verifier::verifySegment(Operation *replay, Location original,
+                                      std::optional<int64_t> decided) {
+  auto segment = replay->getAttrOfType<IntegerAttr>(kReplayAttr).getInt();
+  if (decided == segment)
+    return success();
+  InFlightDiagnostic error = replay->emitOpError("replays segment ");
+  error << segment << ", but its original is ";
+  if (decided)
+    error << "in segment " << *decided;
+  else
+    error << "kept";
+  error.attachNote(original) << "the original is here";
+  return error;
+}
+
+/// (V6), (V7) and (V9) of what makes `whole` again of its parts.
+LogicalResult Verifier::verifyGather(Operation *gather, Value whole) {
+  ShareAttr decision = step.getShare(whole);
+  std::optional<int64_t> segment;
+  if (decision && decision.getAxis() == nn::getAxis(gather))
+    segment = decision.getSegment();
+  if (failed(verifySegment(gather, whole.getLoc(), segment)))
+    return failure();
+  auto [first, isNew] = gathers.try_emplace(whole, gather);
+  if (isNew)
+    return success();
+  InFlightDiagnostic error =
+      gather->emitOpError("needs to be the only one of its parts");
+  error.attachNote(first->second->getLoc()) << "the first one is here";
+  return error;
+}
+
 /// (V3) to (V7)
 LogicalResult Verifier::verifyReplay(Operation *replay) {
   if (step.update && step.update->isBeforeInBlock(replay))
@@ -111,22 +148,18 @@ LogicalResult Verifier::verifyReplay(Operation *replay) {
     error.attachNote(op->getLoc()) << "it is computed here";
     return error;
   }
+  if (Value whole = originals.findShared(replay))
+    return verifyGather(replay, whole);
   Operation *original = originals.find(replay); // V5
   if (!original)
     return explainDifference(replay);
 
-  auto decision = original->getAttrOfType<RecomputeAttr>(kDecisionAttr); // V6
-  auto segment = replay->getAttrOfType<IntegerAttr>(kReplayAttr).getInt();
-  if (!decision || decision.getSegment() != segment) {
-    InFlightDiagnostic error = replay->emitOpError("replays segment ");
-    error << segment << ", but its original is ";
-    if (decision)
-      error << "in segment " << decision.getSegment();
-    else
-      error << "kept";
-    error.attachNote(original->getLoc()) << "the original is here";
-    return error;
-  }
+  auto decision = original->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+  std::optional<int64_t> segment;
+  if (decision)
+    segment = decision.getSegment();
+  if (failed(verifySegment(replay, original->getLoc(), segment)))
+    return failure();
   auto [first, isNew] = replays.try_emplace( // V7
       {original, unsigned(replay->hasAttr(kFreeAttr))}, replay);
   if (isNew)
@@ -137,6 +170,18 @@ LogicalResult Verifier::verifyReplay(Operation *replay) {
   return error;
 }
 
+/// (V9)
+LogicalResult Verifier::verifyPart(Operation *op) {
+  if (!op->hasAttr(kShareAttr))
+    return success();
+  Value whole = nn::getWhole(op);
+  ShareAttr decision = whole ? step.getShare(whole) : ShareAttr();
+  if (decision && decision.getAxis() == nn::getAxis(op))
+    return success();
+  return op->emitOpError("needs to take a part of a value that is decided to "
+                         "be shared, along its axis, to have 'remat.share'");
+}
+
 LogicalResult Verifier::verify() {
   if (failed(step.verifyDecisions())) // V1
     return failure();
@@ -145,6 +190,8 @@ LogicalResult Verifier::verify() {
       return op->emitOpError("needs to be below nn.backward to be a replay");
     if (isa<FenceOp>(op))
       return op->emitOpError("needs to be below nn.backward");
+    if (failed(verifyPart(op)))
+      return failure();
   }
   for (Operation *op : step.below) {
     if (failed(verifyReads(op)))

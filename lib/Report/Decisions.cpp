@@ -43,8 +43,9 @@ static std::string formatShape(Type type) {
 
 bool Decision::matches(const Decision &other) const {
   return name == other.name && shape == other.shape && bytes == other.bytes &&
-         fate == other.fate && rule == other.rule && flops == other.flops &&
-         label == other.label && (reason == other.reason || rule == kDecided);
+         fate == other.fate && axis == other.axis && rule == other.rule &&
+         flops == other.flops && label == other.label &&
+         (reason == other.reason || rule == kDecided);
 }
 
 /// A kept value is idle from the last reader of the forward pass to the first
@@ -135,11 +136,14 @@ std::vector<Decision> report::getDecisions(const Plan &plan,
     decision.change = std::move(change);
     return &decisions.emplace_back(std::move(decision));
   };
-  for (const remat::SavedValue &value : layer.saved)
-    add(value, Fate::Kept, value.isDecided ? kDecided : "-",
-        getChange(plan, value))
-        ->label =
+  for (const remat::SavedValue &value : layer.saved) {
+    Decision *decision =
+        add(value, value.axis.empty() ? Fate::Kept : Fate::Shared,
+            value.isDecided ? kDecided : "-", getChange(plan, value));
+    decision->label =
         plan.forward[value.origin.position].labels[value.origin.number];
+    decision->axis = value.axis;
+  }
   for (const remat::Replay &replay : layer.recomputed) {
     Decision *decision = add(replay, Fate::Replayed, replay.label,
                              getChange(plan, replay, /*isFree=*/false));
@@ -361,7 +365,7 @@ Decisions report::analyze(const Plan &plan) {
 //===----------------------------------------------------------------------===//
 
 StringRef report::stringifyFate(Fate fate) {
-  constexpr StringLiteral names[] = {"save", "recompute", "free"};
+  constexpr StringLiteral names[] = {"save", "recompute", "free", "share"};
   return names[size_t(fate)];
 }
 

@@ -63,7 +63,7 @@ static std::map<int64_t, Outcome> getOutcomes(const Plan &plan) {
       Outcome &outcome = outcomes[decision.origin.position];
       outcome.bytes += decision.bytes;
       if (decision.fate != Fate::Replayed) {
-        bool isKept = decision.fate == Fate::Kept;
+        bool isKept = !decision.isDropped();
         outcome.style = outcome.style ? outcome.style
                         : isKept      ? &kKept
                                       : &kFree;

@@ -82,6 +82,8 @@ void PlanWriter::writeDecision(const LayerClass &group,
     json.attribute("shape", decision.shape);
     json.attribute("bytes", decision.bytes);
     json.attribute("decision", stringifyFate(decision.fate));
+    if (!decision.axis.empty())
+      json.attribute("axis", decision.axis);
     json.attribute("rule", decision.rule);
     if (decision.peakBytes)
       json.attribute("at_peak_bytes", *decision.peakBytes);

@@ -29,7 +29,8 @@ static int64_t getMicroseconds(double seconds) {
 
 static void remarkDecision(Location loc, RemarkOpts options, const Plan &plan,
                            const Decision &decision, int64_t layer) {
-  constexpr llvm::StringLiteral names[] = {"Saved", "Recomputed", "Free"};
+  constexpr llvm::StringLiteral names[] = {"Saved", "Recomputed", "Free",
+                                           "Shared"};
   options.remarkName = names[size_t(decision.fate)];
   remark::passed(loc, options)
       << decision.origin.scope << metric("layer", layer)

@@ -63,7 +63,8 @@ static constexpr StringLiteral kOfFew[] = {"moe", "moe_act", "shared_experts",
 static RecomputeOptions asSelective(RecomputeOptions recompute,
                                     const std::vector<std::string> &labels) {
   recompute.granularity = labels.empty() ? "" : "selective";
-  recompute.keepsIdleSegment = true; // The last segment is one of full.
+  recompute.keepsIdleSegment = true; // The last segment is one of full,
+  recompute.sharesSaved = false;     // and so are inputs of segments.
   recompute.planFile.clear();
   recompute.method.clear();
   recompute.numLayers.reset();
@@ -197,6 +198,8 @@ static std::vector<std::string> getOptions(const Options &given,
                       std::to_string(recompute.numLayers.value_or(0)));
     if (!recompute.keepsIdleSegment)
       options.push_back("--recompute-last-segment=always");
+    if (recompute.sharesSaved)
+      options.push_back("--distribute-saved-activations=true");
   }
   // What the description says of it is not known here.
   if (!recompute.isFree || !current.isFree || given.getKey("free-recompute"))

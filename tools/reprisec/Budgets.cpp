@@ -15,6 +15,7 @@
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Planning/Passes.h"
 #include "reprise/Planning/StageBytes.h"
+#include "reprise/Remat/PlanFile.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/WithColor.h"
 #include <cmath>
@@ -256,12 +257,34 @@ static std::string describeConstraint(ModuleOp module,
   return text;
 }
 
+/// A search weighs what is kept whole alone.
+static LogicalResult refuseShares(MLIRContext *context,
+                                  const RecomputeOptions &recompute) {
+  if (recompute.sharesSaved)
+    return failure(fail("'distribute_saved_activations' has no place beside a "
+                        "budget, whose plans keep inputs of segments whole"));
+  if (recompute.granularity != "plan")
+    return success();
+  FailureOr<remat::PlanFile> plan =
+      remat::parsePlanFile(recompute.planFile, context);
+  if (failed(plan))
+    return failure();
+  for (const remat::PlanRule &rule : plan->rules)
+    if (!rule.share.empty())
+      return emitError(rule.location)
+             << "has no place beside a budget, whose plans keep all of what "
+                "they keep, but this rule is to share";
+  return success();
+}
+
 FailureOr<Met> driver::meetBudget(ModuleOp module,
                                   const std::optional<planning::Budget> &budget,
                                   const Options &options,
                                   const RecomputeOptions &given, bool isCuda,
                                   const planning::MeasureStages &measure) {
   RecomputeOptions recompute = takeConstraint(options, given);
+  if (failed(refuseShares(module.getContext(), recompute)))
+    return failure();
   FailureOr<CostTable> costs = readCosts(options, isCuda);
   if (failed(costs))
     return failure();

@@ -95,9 +95,8 @@ static OwningOpRef<ModuleOp> readIR(MLIRContext &context,
 }
 
 /// What the description says of recompute, in the words of the pipeline.
-static LogicalResult takeRecompute(const frontend::Description &description,
-                                   const Options &options,
-                                   RecomputeOptions &recompute) {
+static void takeRecompute(const frontend::Description &description,
+                          const Options &options, RecomputeOptions &recompute) {
   const frontend::Recompute &given = description.recompute;
   recompute.granularity = given.planFile.empty() ? given.granularity : "plan";
   recompute.planFile = given.planFile;
@@ -110,27 +109,13 @@ static LogicalResult takeRecompute(const frontend::Description &description,
   recompute.hasRules = !given.planFile.empty();
   recompute.stages = description.parallel.stages;
   recompute.chunks = description.parallel.chunks;
-  int64_t ranks = description.parallel.tensorParallel;
-  bool isSequence = description.parallel.sequenceParallel;
   if (!options.accounting.empty()) {
-    recompute.tensorRanks = ranks;
-    recompute.sharesPositions = isSequence;
+    recompute.tensorRanks = description.parallel.tensorParallel;
+    recompute.sharesPositions = description.parallel.sequenceParallel;
     recompute.hasWholeExperts = frontend::hasWholeExperts(description.parallel);
     if (recompute.hasWholeExperts)
       recompute.expertRanks = description.parallel.expertParallel;
   }
-  if (!given.distributesSaved)
-    return success();
-  if (ranks < 2)
-    return failure(fail("'distribute_saved_activations' needs "
-                        "tensor_model_parallel_size above 1, but got " +
-                        llvm::Twine(ranks)));
-  if (isSequence)
-    return failure(fail("'distribute_saved_activations' needs no "
-                        "sequence_parallel, with which the " +
-                        llvm::Twine(ranks) +
-                        " ranks share what is kept already"));
-  return success();
 }
 
 OwningOpRef<ModuleOp>
@@ -154,8 +139,7 @@ driver::readInput(MLIRContext &context, llvm::SourceMgr &sources,
     for (const std::string &key : description->ignoredKeys)
       llvm::WithColor::note()
           << "the key '" << key << "' of the model means nothing here\n";
-  if (failed(takeRecompute(*description, options, recompute)))
-    return nullptr;
+  takeRecompute(*description, options, recompute);
   // Megatron's figures are for so many ranks, beside a plan for one.
   if (!options.accounting.empty()) {
     int64_t &ranks = description->parallel.tensorParallel;

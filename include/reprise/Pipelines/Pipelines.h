@@ -47,7 +47,7 @@ struct RecomputeOptions {
   int64_t stages = 1;           ///< of a pipeline to plan for
   std::vector<int64_t> chunks;  ///< layers of each, if there are stages
   bool keepsIdleSegment = true; ///< with "full": see docs/remat.md
-  bool sharesSaved = false;     ///< with "full", in Megatron's accounting
+  bool sharesSaved = false;     ///< with "full": see docs/parallel.md
   /// Ranks that share layers, and whether positions, too, in that accounting.
   int64_t tensorRanks = 1;
   bool sharesPositions = false;

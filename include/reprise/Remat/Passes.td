@@ -27,8 +27,14 @@ def AnnotateFull : Pass<"reprise-remat-annotate-full", "::mlir::func::FuncOp"> {
     embedding, final norm, output layer and loss. An op that has a decision
     already keeps it. With `remat.chunks` each chunk is cut by itself.
 
+    With `share` the ranks along that axis keep a part each of the input of a
+    segment, if they have the same one, nothing else of the model reads it, and
+    its type has dimensions. What a chunk of a pipeline gets from the one before
+    is decided on as an argument.
+
     Needs: `nn.scope` on the ops of layers; a function without `nn.backward` is
-    left alone, for it saves nothing. Keeps: all results.
+    left alone, for it saves nothing. With `share`, a mesh with several ranks along
+    the axis, and inputs of which these divide a dimension. Keeps: all results.
 
     ```mlir
     // num-layers=1 method=uniform
@@ -47,7 +53,9 @@ def AnnotateFull : Pass<"reprise-remat-annotate-full", "::mlir::func::FuncOp"> {
            "uniform: segments of num-layers layers; block: the first num-layers layers, one by one">,
     Option<"numLayers", "num-layers", "int64_t",
            /*default=*/"::reprise::remat::kUnsetNumLayers",
-           "uniform: layers of a segment; block: how many layers to recompute; at least 1">];
+           "uniform: layers of a segment; block: how many layers to recompute; at least 1">,
+    Option<"share", "share", "std::string", /*default=*/"",
+           "Axis of the mesh along which ranks share inputs of segments">];
   let dependentDialects = ["::reprise::remat::RematDialect"];
 }
 
@@ -192,6 +200,11 @@ def Apply : Pass<"reprise-remat-apply", "::mlir::func::FuncOp"> {
     moves in front of the first reader of the value if it is not there. Where
     that cannot be, it is an ordinary replay.
 
+    Of what is decided as `#remat.share` an `nn.slice` takes the rank's part behind
+    the last reader of the forward pass: the value's first dimension that the ranks
+    divide is cut. In front of the first reader of the backward pass an
+    `nn.all_gather` of the part, which is read behind a fence, makes the value again.
+
     A replay has the scope of its original and its attributes, hence its random
     stream, but for `remat.replay = SEGMENT` in place of the decision, and `@replay`
     after the name in its location. Decisions stay where they are.
@@ -219,8 +232,9 @@ def Apply : Pass<"reprise-remat-apply", "::mlir::func::FuncOp"> {
 def Verify : Pass<"reprise-remat-verify", "::mlir::func::FuncOp"> {
   let summary = "Check that what is applied is what was decided";
   let description = [{
-    * (V1) Decisions are on ops above `nn.backward`, without side effects.
-    * (V2) Nothing below `nn.backward` reads a dropped value.
+    * (V1) Decisions are on ops above `nn.backward`, without side effects; what is
+      shared is the same on all ranks of the axis.
+    * (V2) Nothing below `nn.backward` reads a dropped or a shared value.
     * (V3) Replays are below `nn.backward`, and above `nn.update`.
     * (V4) A replay reads replays, fences, and arguments of the function.
     * (V5) A replay is an op of the forward pass again: same op, attributes
@@ -228,6 +242,8 @@ def Verify : Pass<"reprise-remat-verify", "::mlir::func::FuncOp"> {
     * (V6) That op is decided as recompute, with the segment of the replay.
     * (V7) No op is replayed twice, but for once more on the way of its gradient.
     * (V8) A fence waits for values of the backward phase.
+    * (V9) For (V5) and (V6), an `nn.all_gather` of the part that an `nn.slice` with
+      `remat.share` has taken is a replay of the value which is decided as shared.
 
     ```mlir
     %u = nn.gelu %x tanh {remat.decision = #remat.recompute<segment = 0, label = "mlp">} : tensor<8xf32>

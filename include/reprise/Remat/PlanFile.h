@@ -31,12 +31,13 @@ struct PlanRule {
   /// First and last layer of ranges; none: all layers.
   std::vector<std::pair<int64_t, int64_t>> layers;
   std::optional<mlir::Location> layersLocation;
-  bool isRecompute = false;       ///< or save
+  bool isRecompute = false;       ///< or save, or share
+  std::string share;              ///< the axis of ranks that share; or empty
   std::vector<PlanWord> values;   ///< names of values, labels, or "all"
   std::vector<PlanWord> except;   ///< the same
   std::optional<int64_t> segment; ///< unset: each layer's own
   std::string label;              ///< for recompute; may be empty
-  std::string reason;             ///< for save; may be empty
+  std::string reason;             ///< for save and share; may be empty
 };
 
 struct PlanFile {

@@ -33,8 +33,10 @@ struct SavedValue {
   int64_t bytes;
   mlir::Type type;
   Origin origin;
-  bool isDecided;     // By a `#remat.save`, not for want of a decision.
+  bool isDecided;     // To be kept, not for want of a decision.
   std::string reason; // Of the decision, or who reads the value.
+  /// Along which ranks keep parts of it, of `bytes` each; empty: all of it.
+  std::string axis = "";
 };
 
 /// An op that backward runs again.

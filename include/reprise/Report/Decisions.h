@@ -19,8 +19,9 @@ enum class Fate {
   Kept,
   Replayed, ///< dropped, and computed again
   Free,     ///< dropped, and made again by a kernel of backward on its way
+  Shared,   ///< kept in parts, which ranks gather
 };
-/// "save", "recompute", "free".
+/// "save", "recompute", "free", "share".
 llvm::StringRef stringifyFate(Fate fate);
 
 /// A value of a layer, and what is decided on it.
@@ -32,6 +33,7 @@ struct Decision {
   std::string rule;             ///< the label that decided, "decided" or "-"
   std::string reason;           ///< of the decision, or who reads the value
   std::string label;            ///< that would drop a kept value; may be empty
+  std::string axis;             ///< of ranks that share it; may be empty
   int64_t flops = 0;            ///< of the replay
   double seconds = 0;           ///< of the replay, estimated
   bool isMeasured = false;      ///< that time
@@ -48,7 +50,9 @@ struct Decision {
   const Alternative *flip = nullptr;
   size_t flippedLayers = 0; ///< of `places`
 
-  bool isDropped() const { return fate != Fate::Kept; }
+  bool isDropped() const {
+    return fate == Fate::Replayed || fate == Fate::Free;
+  }
 
   /// Whether two layers share this line. A decision's own reason may name its
   /// segment.

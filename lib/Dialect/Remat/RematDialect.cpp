@@ -54,6 +54,18 @@ static LogicalResult verifyRecompute(Operation *op, RecomputeAttr decision) {
   return success();
 }
 
+/// A segment counts from 0, and there is one value to cut.
+static LogicalResult verifyShare(Operation *op, ShareAttr decision) {
+  if (decision.getSegment() < 0)
+    return op->emitOpError("needs a segment of at least 0 to gather in, "
+                           "but got ")
+           << decision.getSegment();
+  if (op->getNumResults() != 1)
+    return op->emitOpError("needs one result to share, but has ")
+           << op->getNumResults();
+  return success();
+}
+
 /// Every stage has as many chunks as the others; there may be chunks without
 /// layers.
 static LogicalResult verifyChunks(Operation *op, ChunksAttr chunks) {
@@ -144,6 +156,17 @@ static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute,
          << attribute.getValue();
 }
 
+/// A mark has no value; `remat.free` is one of replays.
+static LogicalResult verifyMark(Operation *op, StringRef name,
+                                Attribute value) {
+  bool isOfReplay = name == kFreeAttr;
+  if (isa<UnitAttr>(value) && (!isOfReplay || op->hasAttr(kReplayAttr)))
+    return success();
+  return op->emitOpError("needs a unit ")
+         << (isOfReplay ? "beside 'remat.replay' " : "") << "for '" << name
+         << "', but got " << value;
+}
+
 LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
                                                      NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -153,8 +176,10 @@ LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
       return success();
     if (auto recompute = dyn_cast<RecomputeAttr>(value))
       return verifyRecompute(op, recompute);
-    return op->emitOpError("needs #remat.save or #remat.recompute for "
-                           "'remat.decision', but got ")
+    if (auto share = dyn_cast<ShareAttr>(value))
+      return verifyShare(op, share);
+    return op->emitOpError("needs #remat.save, #remat.recompute or "
+                           "#remat.share for 'remat.decision', but got ")
            << value;
   }
   if (name == kReplayAttr)
@@ -163,13 +188,8 @@ LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
     return verifyNumber(op, attribute, "an op");
   if (name == kIdsAttr)
     return verifyIds(op, value);
-  if (name == kFreeAttr) {
-    if (isa<UnitAttr>(value) && op->hasAttr(kReplayAttr))
-      return success();
-    return op->emitOpError("needs a unit beside 'remat.replay' for "
-                           "'remat.free', but got ")
-           << value;
-  }
+  if (name == kFreeAttr || name == kShareAttr)
+    return verifyMark(op, name, value);
   if (name == kChunksAttr) {
     if (auto chunks = dyn_cast<ChunksAttr>(value))
       return verifyChunks(op, chunks);
@@ -187,4 +207,16 @@ LogicalResult RematDialect::verifyOperationAttribute(Operation *op,
   }
   return op->emitOpError("has no use for the attribute '")
          << name << "' with value " << value;
+}
+
+LogicalResult RematDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                     unsigned argument,
+                                                     NamedAttribute attribute) {
+  auto share = dyn_cast<ShareAttr>(attribute.getValue());
+  if (attribute.getName() == kDecisionAttr && share && share.getSegment() >= 0)
+    return success();
+  return op->emitOpError("needs #remat.share with a segment of at least 0 as "
+                         "'remat.decision' for what remat says of argument ")
+         << argument << ", but got '" << attribute.getName() << "' with value "
+         << attribute.getValue();
 }

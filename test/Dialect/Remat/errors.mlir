@@ -9,7 +9,7 @@ func.func @fence_type(%x: tensor<4xf32>) {
 // -----
 
 func.func @decision_kind(%x: tensor<4xf32>) {
-  // expected-error @+1 {{'nn.gelu' op needs #remat.save or #remat.recompute for 'remat.decision', but got "save"}}
+  // expected-error @+1 {{'nn.gelu' op needs #remat.save, #remat.recompute or #remat.share for 'remat.decision', but got "save"}}
   %y = nn.gelu %x tanh {remat.decision = "save"} : tensor<4xf32>
   return
 }
@@ -35,6 +35,38 @@ func.func @decision_results(%x: tensor<4xf32>) {
 func.func @decision_first_result(%x: tensor<4xf32>) {
   // expected-error @+1 {{'nn.gelu' op needs rising numbers of its 1 results to recompute, but got -1 first}}
   %y = nn.gelu %x tanh {remat.decision = #remat.recompute<segment = 0, label = "mlp", results = [-1]>} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @share_segment(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs a segment of at least 0 to gather in, but got -1}}
+  %y = nn.gelu %x tanh {remat.decision = #remat.share<axis = "tp", segment = -1>} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @share_results(%x: tensor<2x4xf32>, %g: tensor<4xf32>, %b: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.layer_norm' op needs one result to share, but has 3}}
+  %y, %mean, %rstd = nn.layer_norm %x, %g, %b eps 1.0e-5 {remat.decision = #remat.share<axis = "tp", segment = 0>}
+    : (tensor<2x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4xf32>, tensor<2xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'func.func' op needs #remat.share with a segment of at least 0 as 'remat.decision' for what remat says of argument 0, but got 'remat.decision' with value #remat.save}}
+func.func @argument(%x: tensor<4xf32> {remat.decision = #remat.save}) {
+  return
+}
+
+// -----
+
+func.func @share_part(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.gelu' op needs a unit for 'remat.share', but got 1 : i64}}
+  %y = nn.gelu %x tanh {remat.share = 1} : tensor<4xf32>
   return
 }
 

@@ -25,7 +25,8 @@
 #include "reprise/Dialect/Remat/RematOps.h.inc"
 
 namespace reprise::remat {
-/// On an op of the forward pass: what happens to its results.
+/// On an op of the forward pass, or on an argument: what happens to its
+/// results.
 inline constexpr llvm::StringLiteral kDecisionAttr = "remat.decision";
 /// On an op of the backward pass: it replays an op of this segment.
 inline constexpr llvm::StringLiteral kReplayAttr = "remat.replay";
@@ -34,6 +35,8 @@ inline constexpr llvm::StringLiteral kReplayAttr = "remat.replay";
 inline constexpr llvm::StringLiteral kFreeAttr = "remat.free";
 /// The label of such replays.
 inline constexpr llvm::StringLiteral kFreeLabel = "free";
+/// On an op of the forward pass: it takes what a rank keeps of a shared value.
+inline constexpr llvm::StringLiteral kShareAttr = "remat.share";
 /// On a function: how its layers are spread over pipeline stages.
 inline constexpr llvm::StringLiteral kChunksAttr = "remat.chunks";
 /// On a module: what its description asks of recompute.

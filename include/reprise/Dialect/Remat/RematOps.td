@@ -22,7 +22,9 @@ def Remat_Dialect : Dialect {
     A decision is the attribute `remat.decision` on the op of the forward pass
     that defines the values it is about; an op without one is saved. Deciding and
     applying are separate: deciders write attributes and move nothing, one pass
-    applies them. A replayed op carries `remat.replay = SEGMENT`.
+    applies them. A replayed op carries `remat.replay = SEGMENT`. What a chunk of
+    a model gets from the one before can have a decision to share it, as an
+    argument.
 
     `remat.id = N` numbers an op, so that planning finds it again in a schedule:
     replays and what else is made of an op keep its number, and a launch or GEMM
@@ -31,6 +33,7 @@ def Remat_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
 }
 
 def Remat_SaveAttr : AttrDef<Remat_Dialect, "Save"> {
@@ -64,6 +67,22 @@ def Remat_RecomputeAttr : AttrDef<Remat_Dialect, "Recompute"> {
   }];
   let parameters = (ins "int64_t":$segment, StringRefParameter<>:$label,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$results);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Remat_ShareAttr : AttrDef<Remat_Dialect, "Share"> {
+  let mnemonic = "share";
+  let summary = "Ranks keep a part each of the op's result, and gather it in backward";
+  let description = [{
+    The ranks along `axis` have the same value. Each keeps an equal part of it for
+    backward, made by an `nn.slice` with `remat.share`, and an `nn.all_gather` makes
+    it whole again. That gather is replayed with `segment`, whose input the value
+    is. `reason` says which rule decided, for a person to read.
+
+    Example: `#remat.share<axis = "tp", segment = 1, reason = "input of segment 1">`
+  }];
+  let parameters = (ins StringRefParameter<>:$axis, "int64_t":$segment,
+                        StringRefParameter<"", [{""}]>:$reason);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
