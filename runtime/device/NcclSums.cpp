@@ -21,11 +21,20 @@ static bool noMemory(Error &error) {
   return error.set("no memory left for sums by NCCL");
 }
 
-static bool isSum(const RepriseCollective &row) {
-  return row.elementType == REPRISE_F32 &&
-         (row.operation == REPRISE_COLLECTIVE_ALL_REDUCE ||
-          row.operation == REPRISE_COLLECTIVE_REDUCE_SCATTER ||
-          row.operation == REPRISE_COLLECTIVE_REDUCE_SHARES);
+/// The row of a launch that begins a sum of f32; null for other launches, and
+/// for damaged ones, which are refused later.
+static const RepriseCollective *sumOf(const RepriseModel &model,
+                                      const RepriseLaunch &launch) {
+  if (!isTogether(launch) || launch.kind == REPRISE_LAUNCH_WAIT ||
+      launch.callee < 0 || launch.callee >= model.numCollectives)
+    return nullptr;
+  const RepriseCollective &row = model.collectives[launch.callee];
+  const bool isSum = row.operation == REPRISE_COLLECTIVE_ALL_REDUCE ||
+                     row.operation == REPRISE_COLLECTIVE_REDUCE_SCATTER ||
+                     row.operation == REPRISE_COLLECTIVE_REDUCE_SHARES;
+  const bool isKnown = row.elementType == REPRISE_F32 && row.axis >= 0 &&
+                       row.axis < model.numAxes;
+  return isSum && isKnown ? &row : nullptr;
 }
 
 /// The number of the connection that a group has; that of all ranks for none.
@@ -50,11 +59,9 @@ bool NcclSums::findGroups(int rank, Error &error) {
   for (int i = 0; i < model.numSchedules; ++i)
     for (int j = 0; j < model.schedules[i].numLaunches; ++j) {
       const RepriseLaunch &launch = model.schedules[i].launches[j];
-      if (!isTogether(launch) || launch.kind == REPRISE_LAUNCH_WAIT)
-        continue;
-      const RepriseCollective &row = model.collectives[launch.callee];
-      if (isSum(row) && !add(groupOfRow(model, row, rank),
-                             launch.kind == REPRISE_LAUNCH_BEGIN, error))
+      const RepriseCollective *row = sumOf(model, launch);
+      if (row && !add(groupOfRow(model, *row, rank),
+                      launch.kind == REPRISE_LAUNCH_BEGIN, error))
         return false;
     }
   std::sort(groups.begin(), groups.end(),

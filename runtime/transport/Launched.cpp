@@ -8,7 +8,6 @@
 
 #include "Launched.h"
 
-#include "Collectives.h"
 #include "Mpi.h"
 #include "Sockets.h"
 #include "Watcher.h"
@@ -20,16 +19,6 @@
 #include <unistd.h>
 
 using namespace reprise::runtime;
-
-bool reprise::runtime::shareMeetingPlace(Board &board, Transport &transport,
-                                         Error &error) {
-  if (!broadcast(transport, {0, 1, board.numRanks}, "the start of the run",
-                 &board.place, sizeof(board.place), error))
-    return false;
-  board.hasPlace.store(1);
-  board.tellWatcher();
-  return true;
-}
 
 /// A watcher, or a rank, of many has a connection to each, and a rank more for
 /// its lanes.

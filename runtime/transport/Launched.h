@@ -35,10 +35,6 @@ namespace reprise::runtime {
 int runLaunchedRank(const Launch &launch, const RankSettings &settings,
                     RankMain body, void *context, Error &error);
 
-/// Tells the watcher of this rank where that of rank 0 listens: for engines,
-/// before they call the body.
-bool shareMeetingPlace(Board &board, Transport &transport, Error &error);
-
 } // namespace reprise::runtime
 
 #endif // REPRISE_RUNTIME_TRANSPORT_LAUNCHED_H

@@ -8,10 +8,9 @@
 
 #include "Mpi.h"
 
-#include "Collectives.h"
-#include "Launched.h"
+#include "LaunchedRank.h"
+#include "Launcher.h"
 #include "MpiLibrary.h"
-#include "runtime/base/List.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -36,33 +35,14 @@ static constexpr size_t kMostBytes = size_t(1) << 30;
 /// that has passed, up to a millisecond.
 static constexpr double kSpinSeconds = 100e-6, kLongestPause = 1e-3;
 
-/// Of ten milliseconds, in which another watcher may say what came first, or
-/// another rank be told of it.
-static constexpr int kMostPauses = 100;
-
 namespace {
-class Mpi final : public Transport {
+class Mpi final : public LaunchedRank {
 public:
   Mpi(Board &board, int rank, const MpiLibrary &library, const char *engine)
-      : Transport(rank, board.numRanks), board(board), library(library),
-        itsEngine(engine) {}
+      : LaunchedRank(board, rank, engine), library(library) {}
 
-  void reportStep(int64_t step) override {
-    board.ranks()[rank()].step.store(step, std::memory_order_relaxed);
-  }
-  void abort(const char *reason) override {
-    board.abort(rank(), reason);
-    board.tellWatcher();
-  }
-  const char *engine() const override { return itsEngine; }
-  bool hasEnded() const override { return board.isAborted(); }
-  int64_t limitSeconds() const override {
-    return board.settings->operationSeconds;
-  }
   void progress() override;
-
-  /// Waits until all that was sent on lanes has gone.
-  bool finishSends(Error &error);
+  bool finishSends(Error &error) override;
 
 private:
   bool move(const char *what, Patience patience, const Parcel *sends,
@@ -78,12 +58,6 @@ private:
     int expected;   ///< Bytes that are to come, of a lane; -1: not looked at.
     bool isDone;
   };
-  /// A place of a lane to another rank.
-  struct Room {
-    int peer, lane;
-    int pending; ///< Messages that are still sent from it.
-    char *bytes;
-  };
   /// What messages of a parcel have in common.
   struct Kind {
     bool isSend;
@@ -96,22 +70,16 @@ private:
   bool hasExpected(const Request &request, const MpiStatus &status,
                    Error &error) const;
   bool testSends(Error &error);
-  bool addRooms(const LaneParcel &parcel, Error &error);
-  int findRoom(const LaneParcel &parcel, bool needsFree) const;
   bool fail(const char *doing, int code, Error &error) const;
-  bool giveUp(const char *what, int waited, double quiet, Error &error) const;
   /// Whom the first message of a list that is not done is with.
   static int missing(const List<Request> &list);
   template <typename Look, typename Missing>
   bool wait(const char *what, Patience patience, Look look, Missing missing,
             Error &error);
 
-  Board &board;
   const MpiLibrary &library;
-  const char *itsEngine;
   List<Request> requests; ///< Of an exchange, or of a parcel that is awaited.
   List<Request> sending;  ///< Of lanes.
-  List<Room> rooms;       ///< They stay as long as MPI may read them.
 };
 } // namespace
 
@@ -140,9 +108,7 @@ bool Mpi::begin(const Parcel &parcel, Kind kind, List<Request> &list,
 
 /// If it cannot since another rank is gone, that one's watcher says so.
 bool Mpi::fail(const char *doing, int code, Error &error) const {
-  const timespec pause = {0, 10'000'000};
-  for (int i = 0; i < kMostPauses && !board.isAborted(); ++i)
-    nanosleep(&pause, nullptr);
+  waitForReason();
   return error.set("%s cannot %s a message: error %d", library.version, doing,
                    code);
 }
@@ -183,15 +149,6 @@ bool Mpi::test(List<Request> &list, bool &isDone, Error &error) {
     isDone &= each.isDone;
   }
   return hasMoved;
-}
-
-bool Mpi::giveUp(const char *what, int waited, double quiet,
-                 Error &error) const {
-  char self[128], peer[128];
-  board.nameRank(rank(), self, sizeof(self));
-  board.nameRank(waited, peer, sizeof(peer));
-  return error.set("%s has waited for %s for %.0f s in %s", self, peer, quiet,
-                   what);
 }
 
 int Mpi::missing(const List<Request> &list) {
@@ -267,28 +224,6 @@ void Mpi::progress() {
   Error ignored;
   if (!sending.empty())
     testSends(ignored);
-}
-
-int Mpi::findRoom(const LaneParcel &parcel, bool needsFree) const {
-  for (size_t i = 0; i < rooms.size(); ++i)
-    if (rooms[i].peer == parcel.rank && rooms[i].lane == parcel.lane &&
-        !(needsFree && rooms[i].pending > 0))
-      return int(i);
-  return -1;
-}
-
-/// At the first parcel of a lane, which has all its places from then on.
-bool Mpi::addRooms(const LaneParcel &parcel, Error &error) {
-  if (findRoom(parcel, /*needsFree=*/false) >= 0)
-    return true;
-  for (int i = 0; i < parcel.places; ++i) {
-    auto *bytes = static_cast<char *>(malloc(std::max<size_t>(parcel.size, 1)));
-    if (!bytes || !rooms.push({parcel.rank, parcel.lane, 0, bytes}))
-      return error.set("no memory left for %d parcels of %zu bytes on their "
-                       "way",
-                       parcel.places, parcel.size);
-  }
-  return true;
 }
 
 bool Mpi::put(const char *what, const LaneParcel &parcel, Error &error) {
@@ -375,19 +310,16 @@ int reprise::runtime::runMpiRank(Board &board, int rank, const RankWork &work) {
   snprintf(engine, sizeof(engine), "started by %s, over %s", launch.name,
            library.version);
   Mpi transport(board, rank, library, engine);
-  if (!shareMeetingPlace(board, transport, error)) {
+  int status = 1;
+  bool isTogether = false;
+  if (!runLaunchedBody(board, transport, work, status, isTogether, error)) {
     board.abort(rank, error.text);
     return 1;
   }
-  int status = work.body(transport, work.context);
   // Others may be about to send something here, which is an error within MPI.
   if (status == 1)
-    usleep(kMostPauses * 10'000);
-  // Whoever ends early waits here, and not within MPI, which does not sleep.
-  char end = 0;
-  if (status != 1 && transport.finishSends(error) &&
-      broadcast(transport, {0, 1, board.numRanks}, "the end of the run", &end,
-                1, error))
+    usleep(kReasonPauses * 10'000);
+  if (isTogether) // Within MPI nobody sleeps who waits for others.
     library.finalize();
   return status;
 }

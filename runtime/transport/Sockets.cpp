@@ -17,8 +17,8 @@
 
 #include "Sockets.h"
 
-#include "Collectives.h"
-#include "Launched.h"
+#include "LaunchedRank.h"
+#include "Launcher.h"
 #include "Rendezvous.h"
 
 #include <algorithm>
@@ -40,10 +40,6 @@ static constexpr int kExchanges = 0, kFirstLane = 1;
 /// A rank that waits looks so often whether the run has ended.
 static constexpr int kLookMilliseconds = 50;
 
-/// Of ten milliseconds, in which a watcher may say what came first, or another
-/// rank be told of it.
-static constexpr int kMostPauses = 100;
-
 namespace {
 /// The first bytes of a connection.
 struct Greeting {
@@ -51,29 +47,14 @@ struct Greeting {
   int32_t rank, number;
 };
 
-class Sockets final : public Transport {
+class Sockets final : public LaunchedRank {
 public:
   Sockets(Board &board, int rank, const Places &places, int listener,
           const char *engine)
-      : Transport(rank, board.numRanks), board(board), places(places),
-        listener(listener), itsEngine(engine) {}
+      : LaunchedRank(board, rank, engine), places(places), listener(listener) {}
 
-  void reportStep(int64_t step) override {
-    board.ranks()[rank()].step.store(step, std::memory_order_relaxed);
-  }
-  void abort(const char *reason) override {
-    board.abort(rank(), reason);
-    board.tellWatcher();
-  }
-  const char *engine() const override { return itsEngine; }
-  bool hasEnded() const override { return board.isAborted(); }
-  int64_t limitSeconds() const override {
-    return board.settings->operationSeconds;
-  }
   void progress() override;
-
-  /// Waits until all that was sent on lanes has gone.
-  bool finishSends(Error &error);
+  bool finishSends(Error &error) override;
 
 private:
   bool move(const char *what, Patience patience, const Parcel *sends,
@@ -103,12 +84,6 @@ private:
     uint64_t head;        ///< The size, as it goes or comes.
     bool isDone() const { return there == sizeof(head) + size; }
   };
-  /// A place of a lane to another rank.
-  struct Room {
-    int peer, lane;
-    bool isFull;
-    char *bytes;
-  };
 
   Connection *find(const Flow &flow);
   bool add(int file, const Connection &connection, Error &error);
@@ -125,24 +100,18 @@ private:
   bool look(List<Flow> &list, bool &hasMoved, Error &error);
   bool lookAtSends(bool &hasMoved, Error &error);
   double sleep(const List<Flow> &list);
-  bool giveUp(const char *what, int waited, double quiet, Error &error) const;
   static int missing(const List<Flow> &list);
   static bool areDone(const List<Flow> &list);
-  bool addRooms(const LaneParcel &parcel, Error &error);
-  int findRoom(const LaneParcel &parcel, bool needsFree) const;
   template <typename Done, typename Missing>
   bool wait(const char *what, Patience patience, List<Flow> &list, Done done,
             Missing missing, Error &error);
 
-  Board &board;
   const Places &places;
   const int listener;
-  const char *itsEngine;
   int64_t turn = 0; ///< Of looks at flows.
   List<Connection> connections;
   List<Flow> flows;   ///< Of an exchange, or of a parcel that is awaited.
   List<Flow> sending; ///< Of lanes.
-  List<Room> rooms;
   List<pollfd> polls;
 };
 } // namespace
@@ -257,9 +226,7 @@ void Sockets::answer() {
 
 /// If a rank is gone, its watcher says why; this end waits for that.
 bool Sockets::lose(int peer, int code, Error &error) const {
-  const timespec pause = {0, 10'000'000};
-  for (int i = 0; i < kMostPauses && !board.isAborted(); ++i)
-    nanosleep(&pause, nullptr);
+  waitForReason();
   char name[128];
   board.nameRank(peer, name, sizeof(name));
   return error.set("has lost the connection to %s: %s", name,
@@ -353,7 +320,7 @@ bool Sockets::lookAtSends(bool &hasMoved, Error &error) {
     return false;
   for (const Flow &flow : sending)
     if (flow.isDone())
-      rooms[size_t(flow.room)].isFull = false;
+      rooms[size_t(flow.room)].pending = 0;
   Flow *end = std::remove_if(sending.begin(), sending.end(),
                              [](const Flow &flow) { return flow.isDone(); });
   sending.resize(size_t(end - sending.begin()));
@@ -388,15 +355,6 @@ double Sockets::sleep(const List<Flow> &list) {
   const double begin = now();
   poll(polls.begin(), polls.size(), kLookMilliseconds);
   return std::min(now() - begin, 2e-3 * kLookMilliseconds);
-}
-
-bool Sockets::giveUp(const char *what, int waited, double quiet,
-                     Error &error) const {
-  char self[128], peer[128];
-  board.nameRank(rank(), self, sizeof(self));
-  board.nameRank(waited, peer, sizeof(peer));
-  return error.set("%s has waited for %s for %.0f s in %s", self, peer, quiet,
-                   what);
 }
 
 /// Moves the parcels of `list`, and those that are sent on lanes, until
@@ -452,28 +410,6 @@ bool Sockets::move(const char *what, Patience patience, const Parcel *sends,
 // Lanes
 //===----------------------------------------------------------------------===//
 
-int Sockets::findRoom(const LaneParcel &parcel, bool needsFree) const {
-  for (size_t i = 0; i < rooms.size(); ++i)
-    if (rooms[i].peer == parcel.rank && rooms[i].lane == parcel.lane &&
-        !(needsFree && rooms[i].isFull))
-      return int(i);
-  return -1;
-}
-
-/// At the first parcel of a lane, which has all its places from then on.
-bool Sockets::addRooms(const LaneParcel &parcel, Error &error) {
-  if (findRoom(parcel, /*needsFree=*/false) >= 0)
-    return true;
-  for (int i = 0; i < parcel.places; ++i) {
-    auto *bytes = static_cast<char *>(malloc(std::max<size_t>(parcel.size, 1)));
-    if (!bytes || !rooms.push({parcel.rank, parcel.lane, false, bytes}))
-      return error.set("no memory left for %d parcels of %zu bytes on their "
-                       "way",
-                       parcel.places, parcel.size);
-  }
-  return true;
-}
-
 bool Sockets::put(const char *what, const LaneParcel &parcel, Error &error) {
   if (parcel.size == 0)
     return true;
@@ -487,7 +423,7 @@ bool Sockets::put(const char *what, const LaneParcel &parcel, Error &error) {
     return false;
   const int room = findRoom(parcel, /*needsFree=*/true);
   Room &free = rooms[size_t(room)];
-  free.isFull = true;
+  free.pending = 1;
   memcpy(free.bytes, parcel.bytes, parcel.size);
   bool hasMoved;
   return begin({parcel.rank, free.bytes, parcel.size}, kFirstLane + parcel.lane,
@@ -515,19 +451,6 @@ bool Sockets::finishSends(Error &error) {
 // A rank
 //===----------------------------------------------------------------------===//
 
-static bool runBody(Sockets &transport, Board &board, const RankWork &work,
-                    int &status, Error &error) {
-  if (!shareMeetingPlace(board, transport, error))
-    return false;
-  status = work.body(transport, work.context);
-  // Whoever ends early waits here for the others.
-  char end = 0;
-  if (status != 1 && transport.finishSends(error))
-    broadcast(transport, {0, 1, board.numRanks}, "the end of the run", &end, 1,
-              error);
-  return true;
-}
-
 int reprise::runtime::runSocketRank(Board &board, int rank,
                                     const RankWork &work) {
   const Launch &launch = *static_cast<const Launch *>(work.engine);
@@ -544,7 +467,8 @@ int reprise::runtime::runSocketRank(Board &board, int rank,
                 meet(meeting, isLocal, board, rank, own, places, error);
   if (isGood) {
     Sockets transport(board, rank, places, listener, engine);
-    isGood = runBody(transport, board, work, status, error);
+    bool isTogether;
+    isGood = runLaunchedBody(board, transport, work, status, isTogether, error);
   }
   if (!isGood)
     board.abort(rank, error.text);
