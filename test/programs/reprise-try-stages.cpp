@@ -244,7 +244,7 @@ bool Trier::tryBudgets() {
       continue;
     auto [took, isNew] = compiled.try_emplace(ArrayRef<int64_t>(points).vec());
     if (isNew)
-      took->second = compile(points);
+      took->second = compile(points, {});
     for (int64_t bytes : took->second)
       if (!need(bytes <= budget, "a budget of " + Twine(budget) +
                                      " is met by a program of " + Twine(bytes)))
