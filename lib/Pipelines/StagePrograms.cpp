@@ -11,6 +11,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/Pipe/OnlyStages.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Remat/PlanFile.h"
 #include "llvm/Support/FileSystem.h"
@@ -19,17 +20,23 @@
 using namespace mlir;
 using namespace reprise;
 
+std::vector<rt::ArenaAttr> reprise::getStageArenas(ModuleOp module) {
+  std::vector<rt::ArenaAttr> arenas;
+  for (auto stage : module.getOps<ModuleOp>()) {
+    auto plan = stage->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
+    if (rt::ArenaAttr arena =
+            plan ? plan.getArena(rt::Space::Device) : rt::ArenaAttr())
+      arenas.push_back(arena);
+  }
+  return arenas;
+}
+
 std::vector<int64_t> reprise::getStageBytes(ModuleOp module,
                                             planning::Budget::Kind kind) {
   bool isOfAll = kind == planning::Budget::Kind::Memory;
   std::vector<int64_t> bytes;
-  for (auto stage : module.getOps<ModuleOp>()) {
-    auto plan = stage->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
-    rt::ArenaAttr arena =
-        plan ? plan.getArena(rt::Space::Device) : rt::ArenaAttr();
-    if (arena)
-      bytes.push_back(arena.getBytes() - (isOfAll ? 0 : arena.getBegin()));
-  }
+  for (rt::ArenaAttr arena : getStageArenas(module))
+    bytes.push_back(arena.getBytes() - (isOfAll ? 0 : arena.getBegin()));
   return bytes;
 }
 
@@ -75,8 +82,7 @@ LogicalResult StagePrograms::run(ModuleOp module, Phase from, Phase to,
   return manager.run(module);
 }
 
-std::vector<int64_t> StagePrograms::measure(ModuleOp decided,
-                                            planning::Budget::Kind kind) {
+OwningOpRef<ModuleOp> StagePrograms::plan(ModuleOp decided) {
   RecomputeOptions rest; // Nothing but what is free is still to be decided.
   rest.isFree = isFree;
   OwningOpRef<ModuleOp> whole = copy(decided);
@@ -84,13 +90,21 @@ std::vector<int64_t> StagePrograms::measure(ModuleOp decided,
   if (!chunks || !whole ||
       failed(run(*whole, Phase::Joint, Phase::Remat, rest)) ||
       failed(writePlan(*whole, path)))
-    return {};
+    return nullptr;
   llvm::FileRemover remover(path);
   RecomputeOptions plan = rest;
   plan.granularity = "plan";
   plan.planFile = path.str().str();
   OwningOpRef<ModuleOp> stages = chunks->clone();
+  if (Attribute only = (*whole)->getAttr(pipe::kOnlyStagesAttr))
+    (*stages)->setAttr(pipe::kOnlyStagesAttr, only);
   if (failed(run(*stages, Phase::Joint, Phase::RT, plan)))
-    return {};
-  return getStageBytes(*stages, kind);
+    return nullptr;
+  return stages;
+}
+
+std::vector<int64_t> StagePrograms::measure(ModuleOp decided,
+                                            planning::Budget::Kind kind) {
+  OwningOpRef<ModuleOp> stages = plan(decided);
+  return stages ? getStageBytes(*stages, kind) : std::vector<int64_t>();
 }

@@ -66,7 +66,8 @@ void PipelineReport::print(raw_ostream &os) const {
     printStage(os, number, stage, budget, under);
   double span = certificate.spanSeconds, bound = certificate.lowerBoundSeconds;
   os << "budget of the pipeline: the schedule takes " << formatSeconds(span)
-     << " on " << machine << ", " << formatSeconds(span - bareSeconds)
+     << " on " << machine << ", "
+     << formatSeconds(std::max(span - bareSeconds, 0.0))
      << " of it for replays\n"
      << "  bound: " << formatUnder(under, ", ") << "no plans "
      << describeWithin(certificate.shape.virtualStages > 1)
@@ -91,7 +92,8 @@ void PipelineReport::writeCurve(raw_ostream &os, bool plan) const {
         most = std::max(most, stage.plannedBytes);
       json.attribute("budget_bytes", budget.bytes);
       json.attribute("peak_bytes", most);
-      json.attribute("replay_seconds", certificate.spanSeconds - bareSeconds);
+      json.attribute("replay_seconds",
+                     std::max(certificate.spanSeconds - bareSeconds, 0.0));
       json.attribute(
           "lower_bound_seconds",
           std::max(certificate.lowerBoundSeconds - bareSeconds, 0.0));

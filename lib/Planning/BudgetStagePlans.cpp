@@ -20,11 +20,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "BudgetStages.h"
+#include "llvm/ADT/Sequence.h"
 #include <limits>
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::planning;
+
+/// More than any budget: what has no program fits none.
+static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
 StagePlans::StagePlans(const Pipeline &pipeline, ArrayRef<int64_t> baseBytes,
                        MeasurePoints measure)
@@ -112,13 +116,23 @@ int64_t StagePlans::count(size_t number, int64_t point) {
 // Lists
 //===----------------------------------------------------------------------===//
 
+/// That a plan does not fit is known for nothing as a rule, and that it does
+/// takes a compile; so most of the others come before the one that is asked
+/// about. What tasks of weights wait for is in programs alone: each takes a
+/// compile there, and halves take the fewest.
 std::vector<PlanTree> StagePlans::plant() const {
+  auto splitsWeights = [](const std::vector<solver::PipelineTask> &tasks) {
+    return llvm::any_of(
+        tasks, [](const solver::PipelineTask &task) { return task.isWeight; });
+  };
+  bool isCounted = !measure || llvm::none_of(pipeline.schedule, splitsWeights);
+  int64_t eighths = isCounted ? 7 : 4;
   std::vector<PlanTree> trees;
   if (isTogether())
-    trees.emplace_back(fits.size());
+    trees.emplace_back(fits.size(), eighths);
   else
     for (const Stage &stage : pipeline.stages)
-      trees.emplace_back(stage.curve.size());
+      trees.emplace_back(stage.curve.size(), eighths);
   return trees;
 }
 
@@ -128,31 +142,50 @@ SmallVector<int64_t> StagePlans::getPoints(ArrayRef<int64_t> plans) const {
   return SmallVector<int64_t>(plans);
 }
 
-const std::vector<int64_t> &
-StagePlans::getProgramBytes(ArrayRef<int64_t> points) {
-  auto [known, isMissing] = measured.try_emplace(points.vec());
-  if (isMissing && measure)
-    known->second = measure(points);
-  return known->second;
+/// In one go, for what is not of a single stage is done once; where there is
+/// no program, each by itself, to know of which.
+void StagePlans::compile(ArrayRef<int64_t> points, ArrayRef<int64_t> stages) {
+  SmallVector<int64_t> missing;
+  for (int64_t stage : stages)
+    if (!programs.count({stage, points[stage]}))
+      missing.push_back(stage);
+  if (missing.empty() || !measure)
+    return;
+  std::vector<int64_t> bytes = measure(points, missing);
+  if (bytes.empty() && missing.size() > 1) {
+    for (int64_t stage : missing)
+      compile(points, stage);
+    return;
+  }
+  bytes.resize(missing.size(), kNone);
+  for (auto [stage, own] : llvm::zip(missing, bytes))
+    programs[{stage, points[stage]}] = own;
 }
 
-void StagePlans::measureAll(ArrayRef<int64_t> plans) {
-  const std::vector<int64_t> &bytes = getProgramBytes(getPoints(plans));
-  for (auto [list, plan] : llvm::enumerate(plans)) {
-    int64_t own = std::numeric_limits<int64_t>::max();
-    if (!bytes.empty())
-      own = isTogether() ? *llvm::max_element(bytes) : bytes[list];
-    taken.try_emplace({list, plan}, own);
-  }
+std::vector<int64_t> StagePlans::getProgramBytes(ArrayRef<int64_t> points) {
+  std::vector<int64_t> bytes;
+  compile(points, llvm::to_vector(llvm::seq<int64_t>(0, points.size())));
+  for (auto [stage, point] : llvm::enumerate(points))
+    if (auto known = programs.find({stage, point});
+        known != programs.end() && known->second != kNone)
+      bytes.push_back(known->second);
+  if (bytes.size() < points.size())
+    return {};
+  return bytes;
 }
 
 std::optional<int64_t> StagePlans::getBytes(size_t list, int64_t plan,
                                             int64_t bytes) {
-  int64_t foreseen = 0, counted = 0;
+  int64_t foreseen = 0, counted = 0, compiled = 0;
+  bool isKnown = true;
   auto add = [&](size_t stage, int64_t point) {
     foreseen = std::max(foreseen, foresee(stage, point));
     if (foreseen <= bytes)
       counted = std::max(counted, count(stage, point));
+    auto known = programs.find({stage, point});
+    isKnown &= known != programs.end();
+    if (known != programs.end())
+      compiled = std::max(compiled, known->second);
   };
   if (isTogether())
     for (auto [stage, point] : llvm::enumerate(fits[plan].points))
@@ -162,20 +195,21 @@ std::optional<int64_t> StagePlans::getBytes(size_t list, int64_t plan,
   counted = std::max(foreseen, counted);
   if (counted > bytes || !measure)
     return counted;
-  auto known = taken.find({list, plan});
-  if (known == taken.end())
+  // One of several stages is enough to be more.
+  if (!isKnown && compiled <= bytes)
     return std::nullopt;
-  return std::max(counted, known->second);
+  return std::max(counted, compiled);
 }
 
 int64_t StagePlans::measureOne(size_t list, int64_t plan) {
-  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
-  if (!getBytes(list, plan, kAny)) {
-    SmallVector<int64_t> plans(plant().size(), 0);
-    plans[list] = plan;
-    measureAll(plans);
+  if (isTogether()) {
+    getProgramBytes(fits[plan].points);
+  } else {
+    SmallVector<int64_t> points(pipeline.stages.size(), 0);
+    points[list] = plan;
+    compile(points, list);
   }
-  return *getBytes(list, plan, kAny);
+  return *getBytes(list, plan, kNone);
 }
 
 //===----------------------------------------------------------------------===//
@@ -184,10 +218,9 @@ int64_t StagePlans::measureOne(size_t list, int64_t plan) {
 
 StagePlans::Found StagePlans::search(int64_t bytes) {
   std::vector<PlanTree> trees = plant();
-  bool isOpen = true;
-  SmallVector<int64_t> plans(trees.size());
-  while (isOpen) {
-    isOpen = false;
+  SmallVector<int64_t> plans(trees.size()), open;
+  do {
+    open.clear();
     for (auto [list, tree] : llvm::enumerate(trees)) {
       while (!tree.isDone()) {
         std::optional<int64_t> own = getBytes(list, tree.getNext(), bytes);
@@ -195,14 +228,16 @@ StagePlans::Found StagePlans::search(int64_t bytes) {
           break;
         tree.answer(*own, *own <= bytes);
       }
-      isOpen |= !tree.isDone();
+      if (!tree.isDone())
+        open.push_back(list);
       plans[list] =
           tree.isDone() ? std::max<int64_t>(tree.found, 0) : tree.getNext();
     }
-    // One compile has the programs of all stages.
-    if (isOpen)
-      measureAll(plans);
-  }
+    if (isTogether() && !open.empty())
+      getProgramBytes(getPoints(plans));
+    else
+      compile(plans, open);
+  } while (!open.empty());
   Found found;
   for (const PlanTree &tree : trees) {
     if (tree.found < 0)
@@ -240,11 +275,11 @@ StagePlans::Least StagePlans::findLeast() {
       continue;
     // Of the stages of a fit the one that takes most.
     const SmallVector<int64_t> &points = fits[smallest].points;
-    const std::vector<int64_t> &programs = getProgramBytes(points);
+    std::vector<int64_t> bytesOf = getProgramBytes(points);
     int64_t most = -1;
     for (auto [stage, point] : llvm::enumerate(points)) {
       int64_t bytes =
-          std::max(count(stage, point), programs.empty() ? 0 : programs[stage]);
+          std::max(count(stage, point), bytesOf.empty() ? 0 : bytesOf[stage]);
       if (bytes > most)
         least.stage = stage;
       most = std::max(most, bytes);
@@ -258,8 +293,8 @@ std::vector<std::pair<int64_t, double>> StagePlans::getCurve() {
   if (fits.empty())
     return curve;
   // Programs of all points would take too long.
-  MeasurePoints programs;
-  std::swap(programs, measure);
+  MeasurePoints compiled;
+  std::swap(compiled, measure);
   std::vector<int64_t> budgets = {findLeast().bytes};
   // Each has plans to be packed: of many, every few are.
   constexpr size_t kMost = 1024;
@@ -275,6 +310,6 @@ std::vector<std::pair<int64_t, double>> StagePlans::getCurve() {
     if (curve.empty() || span < curve.back().second)
       curve.push_back({found.bytes, span});
   }
-  std::swap(programs, measure);
+  std::swap(compiled, measure);
   return curve;
 }

@@ -9,6 +9,7 @@
 #include "BudgetStages.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
+#include "reprise/Dialect/Pipe/OnlyStages.h"
 #include "reprise/Dialect/RT/LaunchName.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
@@ -525,11 +526,15 @@ MeasurePoints planning::getMeasure(ModuleOp module, const TracedGraph &traced,
                                    const BudgetSettings &settings) {
   if (!settings.measureStages)
     return nullptr;
-  return [=, &traced, &pipeline, &settings](ArrayRef<int64_t> points) mutable {
+  return [=, &traced, &pipeline, &settings](ArrayRef<int64_t> points,
+                                            ArrayRef<int64_t> stages) mutable {
     OwningOpRef<ModuleOp> copy = module.clone();
     StageDecisions decided = getDecisions(traced, pipeline, points);
     writeDecisions(copy->lookupSymbol<func::FuncOp>(nn::kStepFunction), traced,
                    decided.kept, decided.segments);
+    if (!stages.empty())
+      (*copy)->setAttr(pipe::kOnlyStagesAttr,
+                       DenseI64ArrayAttr::get(copy->getContext(), stages));
     return settings.measureStages(*copy);
   };
 }

@@ -62,12 +62,11 @@ struct Pipeline {
 /// it alone, and the plan that is found is that one or a later one.
 class PlanTree {
 public:
-  explicit PlanTree(int64_t count) : end(count) {}
+  PlanTree(int64_t count, int64_t eighths) : eighths(eighths), end(count) {}
 
   bool isDone() const { return begin == end; }
-  /// The plan to ask about. That one does not fit is often known for nothing,
-  /// and that it does takes a compile; so most of the others come before it.
-  int64_t getNext() const { return begin + (end - begin) * 7 / 8; }
+  /// The plan to ask about, behind so many eighths of the others.
+  int64_t getNext() const { return begin + (end - begin) * eighths / 8; }
   /// It takes so many bytes, or more than the budget.
   void answer(int64_t bytes, bool fits) {
     int64_t next = getNext();
@@ -84,13 +83,14 @@ public:
   int64_t most = 0;   ///< of all that fit; as a budget, it finds the same
 
 private:
-  int64_t begin = 0, end;
+  int64_t eighths, begin = 0, end;
 };
 
-/// What the program of each stage takes with a point of each; empty if there is
-/// none.
-using MeasurePoints =
-    std::function<std::vector<int64_t>(llvm::ArrayRef<int64_t> points)>;
+/// What the programs of `stages` (empty: of all) take with a point of each
+/// stage; empty if one of them has none. What other stages decide makes no
+/// difference to a stage.
+using MeasurePoints = std::function<std::vector<int64_t>(
+    llvm::ArrayRef<int64_t> points, llvm::ArrayRef<int64_t> stages)>;
 
 /// The plans of the stages for every budget, which are chosen from lists, one
 /// behind the other: with several chunks on a stage from `fits`, for all stages
@@ -116,8 +116,8 @@ public:
   };
   Least findLeast();
 
-  /// What the program of each stage takes; empty if there is none.
-  const std::vector<int64_t> &getProgramBytes(llvm::ArrayRef<int64_t> points);
+  /// What the program of each stage takes; empty if one has none.
+  std::vector<int64_t> getProgramBytes(llvm::ArrayRef<int64_t> points);
 
   /// What some budgets find, from the smallest, programs left out: bytes that
   /// as a budget find the same plans, and the seconds of the schedule. Bytes
@@ -145,9 +145,10 @@ private:
   /// What the plan of a list takes, more than `bytes` where that is enough to
   /// know; nothing if its programs are still to be measured.
   std::optional<int64_t> getBytes(size_t list, int64_t plan, int64_t bytes);
-  /// What one of a list takes, with the smallest of the other lists.
+  /// What one of a list takes.
   int64_t measureOne(size_t list, int64_t plan);
-  void measureAll(llvm::ArrayRef<int64_t> plans);
+  /// Compiles what is not known yet of the programs of `stages`.
+  void compile(llvm::ArrayRef<int64_t> points, llvm::ArrayRef<int64_t> stages);
 
   const Pipeline &pipeline;
   llvm::ArrayRef<int64_t> baseBytes;
@@ -155,9 +156,8 @@ private:
   std::vector<Fit> fits; ///< spans fall
   /// Of the chunks of a stage, by point of their curves.
   std::map<std::tuple<size_t, size_t, size_t>, int64_t> packed;
-  /// Of programs: by list and plan; of all stages, by their points.
-  std::map<std::pair<size_t, int64_t>, int64_t> taken;
-  std::map<std::vector<int64_t>, std::vector<int64_t>> measured;
+  /// What the program of a stage takes with a point; `kNone` if it has none.
+  std::map<std::pair<size_t, int64_t>, int64_t> programs;
 };
 
 /// The pipeline that `chunks` make of a step; nothing, after a message, where

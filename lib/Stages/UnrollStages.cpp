@@ -17,6 +17,7 @@
 #include "StageStep.h"
 #include "Table.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "reprise/Dialect/Pipe/OnlyStages.h"
 #include "reprise/Stages/Passes.h"
 
 namespace reprise::stages {
@@ -52,8 +53,12 @@ LogicalResult UnrollStages::unroll() {
   FailureOr<Chunks> chunks = findChunks(module, schedule);
   if (failed(chunks))
     return failure();
+  auto only = module->getAttrOfType<DenseI64ArrayAttr>(pipe::kOnlyStagesAttr);
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   for (auto stage : schedule.getBody().getOps<pipe::StageOp>()) {
+    if (only &&
+        !llvm::is_contained(only.asArrayRef(), int64_t(stage.getNumber())))
+      continue;
     FailureOr<ModuleOp> own =
         StageStep(*chunks, schedule, stage).build(builder);
     if (failed(own))

@@ -2,6 +2,7 @@
 // group its sums are put aside, and the next one begins at zero.
 // RUN: reprise-opt %s -pass-pipeline='builtin.module(reprise-cut-chunks,reprise-make-schedule,builtin.module(reprise-differentiate),reprise-unroll-stages)' | FileCheck %s
 // RUN: reprise-opt %s -pass-pipeline='builtin.module(reprise-cut-chunks,reprise-make-schedule{schedule=zb-h1},builtin.module(reprise-differentiate),reprise-unroll-stages)' | FileCheck %s -check-prefix=SPLIT
+// RUN: sed 's/nn.mesh = /pipe.only_stages = array<i64: 1>, &/' %s | reprise-opt -pass-pipeline='builtin.module(reprise-cut-chunks,reprise-make-schedule,builtin.module(reprise-differentiate),reprise-unroll-stages)' | FileCheck %s -check-prefix=ONLY
 
 #scope0 = #nn.scope<layer = 0, module = "mlp", value = "x">
 #scope1 = #nn.scope<layer = 1, module = "mlp", value = "x">
@@ -51,3 +52,10 @@ module attributes {nn.mesh = #nn.mesh<pp = 2>, nn.chunk_layers = array<i64: 1, 1
 // SPLIT-LABEL: module @stage1
 // SPLIT-COUNT-4: nn.push
 // SPLIT-NOT:     nn.push
+
+// A stage is as it is beside the others.
+//
+// ONLY-NOT:   module @stage0
+// ONLY:       module @stage1
+// ONLY:       %[[FIRST:.*]] = nn.accumulate
+// ONLY-NEXT:  nn.push %[[FIRST]]

@@ -17,8 +17,9 @@
 //   * the certificate of a budget is of that budget, and is verified; under a
 //     schedule that has no certificates there is none to check.
 //
-// Prints how many there were; the first violation ends it with the command that
-// shows it again.
+// Prints how many there were, and how much more than the bytes that are alive
+// at one time, which no packing does without, a program has for its step at
+// most. The first violation ends it with the command that shows it again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +35,7 @@
 #include "tools/reprise-memplan/verify/Verify.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Format.h"
 #include <set>
 #include <sstream>
 
@@ -57,6 +59,8 @@ struct Case {
 struct Tally {
   int64_t pipelines = 0, budgets = 0, certificates = 0;
   std::map<std::string, int64_t> schedules;
+  int64_t programs = 0; ///< of stages, planned
+  double waste = 0;     ///< the largest of them, as a part of the bound
 };
 
 /// Tries one case.
@@ -71,6 +75,7 @@ private:
   bool build();
   OwningOpRef<ModuleOp> buildModule(const frontend::Description &description);
   void makePipeline(ModuleOp module, const frontend::Parallel &parallel);
+  std::vector<int64_t> measure(ModuleOp decided);
   bool solve();
   bool tryBudgets();
   bool tryRefusal();
@@ -162,6 +167,19 @@ void Trier::makePipeline(ModuleOp module, const frontend::Parallel &parallel) {
                   builder.getDenseI64ArrayAttr(parallel.chunks));
 }
 
+std::vector<int64_t> Trier::measure(ModuleOp decided) {
+  OwningOpRef<ModuleOp> stages = programs->plan(decided);
+  if (!stages)
+    return {};
+  for (rt::ArenaAttr arena : getStageArenas(*stages)) {
+    ++tally.programs;
+    double least = arena.getLeast() - arena.getBegin();
+    double waste = arena.getBytes() - arena.getLeast();
+    tally.waste = std::max(tally.waste, waste / least);
+  }
+  return getStageBytes(*stages, model.kind);
+}
+
 bool Trier::build() {
   llvm::SourceMgr sources;
   frontend::DescriptionReader reader(sources);
@@ -179,9 +197,7 @@ bool Trier::build() {
   OwningOpRef<ModuleOp> stages = module->clone();
   makePipeline(*stages, description->parallel);
   programs.emplace(*stages, /*isFree=*/true, /*inference=*/false);
-  settings.measureStages = [&](ModuleOp decided) {
-    return programs->measure(decided, model.kind);
-  };
+  settings.measureStages = [&](ModuleOp decided) { return measure(decided); };
   RecomputeOptions recompute;
   recompute.stages = description->parallel.stages;
   recompute.chunks = description->parallel.chunks;
@@ -244,7 +260,7 @@ bool Trier::tryBudgets() {
       continue;
     auto [took, isNew] = compiled.try_emplace(ArrayRef<int64_t>(points).vec());
     if (isNew)
-      took->second = compile(points);
+      took->second = compile(points, {});
     for (int64_t bytes : took->second)
       if (!need(bytes <= budget, "a budget of " + Twine(budget) +
                                      " is met by a program of " + Twine(bytes)))
@@ -292,7 +308,7 @@ bool Trier::tryReport(int64_t bytes) {
   if (!need(succeeded(report),
             "what is said to fit, " + Twine(bytes) + " bytes, is refused"))
     return false;
-  std::vector<int64_t> took = programs->measure(*decided, model.kind);
+  std::vector<int64_t> took = measure(*decided);
   for (auto [own, stage] : llvm::zip(took, report->stages))
     if (!need(own == stage.plannedBytes && own <= bytes,
               "a stage takes " + Twine(own) + " bytes, but " +
@@ -360,6 +376,9 @@ int main(int argc, char **argv) {
     llvm::outs() << entry.first << " " << entry.second;
   });
   llvm::outs() << "), " << tally.budgets << " budgets, " << tally.certificates
-               << " certificates: no violation\n";
+               << " certificates: no violation\n"
+               << tally.programs << " programs have at most "
+               << llvm::format("%.2f", 100 * tally.waste)
+               << " % more than is alive at one time\n";
   return 0;
 }

@@ -10,10 +10,14 @@
 #define REPRISE_PIPELINES_STAGEPROGRAMS_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Planning/Budget.h"
 
 namespace reprise {
+/// The arena of the device of each stage of a planned pipeline.
+std::vector<rt::ArenaAttr> getStageArenas(mlir::ModuleOp module);
+
 /// What each stage of a planned pipeline takes of what a budget of `kind`
 /// counts.
 std::vector<int64_t> getStageBytes(mlir::ModuleOp module,
@@ -27,8 +31,13 @@ public:
   /// Takes a copy of `stages`, which is of the phase nn.
   StagePrograms(mlir::ModuleOp stages, bool isFree, bool inference);
 
-  /// What the program of each stage takes of what a budget of `kind` counts, if
-  /// the whole step is decided as that of `decided`, of the phase joint.
+  /// The programs of all stages, or of the `pipe.only_stages` of `decided`, if
+  /// the whole step is decided as that of `decided`, of the phase joint; null
+  /// if they become none. A stage's program depends on what is decided of its
+  /// own chunks alone.
+  mlir::OwningOpRef<mlir::ModuleOp> plan(mlir::ModuleOp decided);
+
+  /// What each of them takes of what a budget of `kind` counts.
   std::vector<int64_t> measure(mlir::ModuleOp decided,
                                planning::Budget::Kind kind);
 

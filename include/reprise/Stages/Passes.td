@@ -152,6 +152,8 @@ def UnrollStages : Pass<"reprise-unroll-stages", "::mlir::ModuleOp"> {
 
     Behind the last micro-batch of each of its `nn.reduction_groups` but the last one, `nn.push` puts sums aside.
 
+    With `pipe.only_stages` on the module there are modules for these stages and no other.
+
     `@evaluate` and `@sample` of a stage have all of its chunks in their order, between `nn.receive` and
     `nn.send`, on lane 0 and on lane 2.
 
