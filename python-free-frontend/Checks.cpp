@@ -730,14 +730,6 @@ void Checker::checkExpertParallel() {
                           "layers by tensor_model_parallel_size, and have "
                           "samples of their own by data_parallel_size");
   checkExpertTensorParallel();
-  if (ranks > 1 && tensor > 1 && !hasWholeExperts(parallel))
-    return error(key,
-                 "needs expert_tensor_parallel_size 1 with "
-                 "tensor_model_parallel_size " +
-                     Twine(tensor) +
-                     ", since a rank has either whole experts, some of "
-                     "them, or a part of each, but got " +
-                     Twine(parallel.expertTensorParallel.value_or(tensor)));
   if (hasWholeExperts(parallel) &&
       (parallel.dataParallel * tensor % ranks != 0 ||
        (ranks % tensor != 0 && tensor % ranks != 0)))

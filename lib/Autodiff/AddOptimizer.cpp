@@ -206,7 +206,7 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
                                const llvm::StringMap<Value> &measures,
                                Value scale);
   Value makeNorm(OpBuilder &builder, Location loc, ArrayRef<Trained> trained);
-  Value makeNormOfParts(OpBuilder &builder, Location loc, StringRef axis,
+  Value makeNormOfParts(OpBuilder &builder, Location loc, CutKind kind,
                         const Counted &parts);
   Value makeNormOf(OpBuilder &builder, Location loc, const Counted &kind,
                    StringRef axis);
@@ -508,23 +508,26 @@ static Value takeShare(OpBuilder &builder, Location loc, Value value,
                   name);
 }
 
-/// The norms of the parts that ranks along `axis` have of gradients, on all of
-/// them.
+/// The norms of the parts of this kind that ranks have of gradients, on all of
+/// these ranks.
 Value AddOptimizer::makeNormOfParts(OpBuilder &builder, Location loc,
-                                    StringRef axis, const Counted &parts) {
-  Value own = makeNormOf(builder, loc, parts, getSamplesAxis(axis));
+                                    CutKind kind, const Counted &parts) {
+  ArrayRef<StringLiteral> axes = getAxes(kind);
+  StringRef name = "norm_of_parts";
+  Value own = setScope(
+      makeNormOf(builder, loc, parts, getSamplesAxis(axes.back())), name);
   Type element = builder.getF32Type();
-  Value row =
-      BroadcastOp::create(builder, loc, RankedTensorType::get({1}, element),
-                          own, builder.getF32FloatAttr(1.0f));
-  auto type =
-      RankedTensorType::get({getAxisSize(getOperation(), axis)}, element);
-  Value all = AllGatherOp::create(builder, loc, type, row, Word::Invariant,
-                                  axis, /*dim=*/0);
-  auto scope =
-      ScopeAttr::get(builder.getContext(), -1, "optimizer", "norm_of_parts");
-  for (Value value : {own, row, all})
-    value.getDefiningOp()->setAttr(kScopeAttr, scope);
+  auto type = RankedTensorType::get({1}, element);
+  Value all = setScope(BroadcastOp::create(builder, loc, type, own,
+                                           builder.getF32FloatAttr(1.0f)),
+                       name);
+  for (StringRef axis : axes) {
+    type =
+        type.clone({type.getNumElements() * getAxisSize(getOperation(), axis)});
+    all = setScope(AllGatherOp::create(builder, loc, type, all, Word::Invariant,
+                                       axis, /*dim=*/0),
+                   name);
+  }
   // All ranks along `dp` have it, and the first counts it: its share is all.
   return areShared(kDataAxis)
              ? takeShare(builder, loc, all, kDataAxis, type, "norm_of_parts")
@@ -536,9 +539,9 @@ Value AddOptimizer::makeNormOfParts(OpBuilder &builder, Location loc,
 /// others.
 Value AddOptimizer::makeNorm(OpBuilder &builder, Location loc,
                              ArrayRef<Trained> trained) {
-  Counted kinds[1 + std::size(kCutAxes)]; // Whole ones are the first kind.
+  Counted kinds[kNumCutKinds]; // Whole ones are the first kind.
   for (const Trained &one : trained) {
-    Counted &kind = kinds[1 + getPartAxis(getOperation(), one.layout)];
+    Counted &kind = kinds[int(getCutKind(getOperation(), one.layout))];
     kind.gradients.push_back(one.gradient);
     kind.places.push_back(one.place);
     ++kind.count;
@@ -549,11 +552,11 @@ Value AddOptimizer::makeNorm(OpBuilder &builder, Location loc,
       kind.count = count;
   auto stage = getOperation()->getAttrOfType<IntegerAttr>(kStageAttr);
   Counted &whole = kinds[0];
-  for (auto [index, axis] : llvm::enumerate(kCutAxes)) {
-    if (kinds[1 + index].count == 0)
+  for (int kind = 1; kind < kNumCutKinds; ++kind) {
+    if (kinds[kind].count == 0)
       continue;
     whole.gradients.push_back(
-        makeNormOfParts(builder, loc, axis, kinds[1 + index]));
+        makeNormOfParts(builder, loc, CutKind(kind), kinds[kind]));
     // All stages have it, too, and the first counts it.
     whole.places.push_back(stage && stage.getInt() == 0 ? whole.count : -1);
     ++whole.count;

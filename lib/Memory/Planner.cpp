@@ -37,7 +37,7 @@ static DenseI64ArrayAttr getShareOf(func::FuncOp step, unsigned index) {
 }
 
 /// How ranks have parts of an argument, if they do.
-static Cut getCut(func::FuncOp step, unsigned index) {
+static Cuts getCutsOf(func::FuncOp step, unsigned index) {
   auto layout = step.getArgAttrOfType<nn::LayoutAttr>(index, nn::kLayoutAttr);
   if (!layout)
     return {};
@@ -47,24 +47,30 @@ static Cut getCut(func::FuncOp step, unsigned index) {
       cast<ShapedType>(step.getArgumentTypes()[index]).getShape();
   if (DenseI64ArrayAttr whole = getShareOf(step, index))
     shape = whole;
+  Cuts cuts;
   for (StringRef axis : nn::kMeshAxes) {
     int64_t dim = layout.getShardDim(axis);
     int64_t ranks = nn::getAxisSize(step->getParentOp(), axis);
     if (dim < 0 || ranks == 1)
       continue;
     int64_t block = dim == 0 && rows ? rows.getInt() : shape[dim];
-    return {axis, dim, whole ? whole.getInt() : block * ranks};
+    bool isEven = !whole || axis == nn::kExpertAxis;
+    cuts.push_back(rt::CutAttr::get(step.getContext(), axis, dim,
+                                    isEven ? block * ranks : whole.getInt()));
   }
-  return {};
+  llvm::sort(cuts, [](rt::CutAttr a, rt::CutAttr b) {
+    return a.getDim() < b.getDim();
+  });
+  return cuts;
 }
 
 /// The cuts of parameters, by their names.
-static llvm::StringMap<Cut> getCuts(func::FuncOp step) {
-  llvm::StringMap<Cut> cuts;
+static llvm::StringMap<Cuts> getCuts(func::FuncOp step) {
+  llvm::StringMap<Cuts> cuts;
   for (unsigned index = 0; index < step.getNumArguments(); ++index)
     if (auto parameter =
             step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr))
-      cuts[parameter.getName()] = getCut(step, index);
+      cuts[parameter.getName()] = getCutsOf(step, index);
   return cuts;
 }
 
@@ -78,40 +84,41 @@ static constexpr std::pair<StringLiteral, rt::StateKind> kStates[] = {
 
 /// The state that an argument of the step is, or null, from its attributes.
 static rt::StateAttr getState(func::FuncOp step, unsigned index,
-                              const llvm::StringMap<Cut> &cuts) {
+                              const llvm::StringMap<Cuts> &cuts) {
   MLIRContext *context = step.getContext();
   auto given = step.getArgAttrOfType<IntegerAttr>(index, nn::kRowsAttr);
   int64_t rows = given ? given.getInt() : 0;
   DenseI64ArrayAttr shareOf = getShareOf(step, index);
   auto getShareAxis = [&](StringRef name) -> StringRef {
-    return shareOf ? nn::getSamplesAxis(cuts.lookup(name).axis) : StringRef();
+    bool isOfExperts = llvm::any_of(cuts.lookup(name), [](rt::CutAttr cut) {
+      return cut.getAxis() == nn::kExpertAxis;
+    });
+    StringRef axis = isOfExperts ? StringRef(nn::kExpertAxis) : StringRef();
+    return shareOf ? nn::getSamplesAxis(axis) : StringRef();
   };
   if (auto parameter =
           step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr)) {
-    Cut cut = cuts.lookup(parameter.getName());
     return rt::StateAttr::get(
         context, rt::StateKind::Parameter, parameter.getName(),
         rt::StateInit(int(parameter.getInit())), parameter.getStd(),
         parameter.getHub(), parameter.getPart(), parameter.getParts(), rows,
-        cut.axis, cut.dim, cut.extent, getShareAxis(parameter.getName()),
+        cuts.lookup(parameter.getName()), getShareAxis(parameter.getName()),
         shareOf, /*level=*/0);
   }
   if (auto partial =
           step.getArgAttrOfType<nn::PartialAttr>(index, nn::kPartialAttr))
-    return rt::StateAttr::get(context, rt::StateKind::Partial,
-                              partial.getName(), rt::StateInit::Zeros,
-                              FloatAttr(), /*hub=*/"", /*part=*/0, /*parts=*/1,
-                              rows, /*axis=*/"", /*dim=*/0, /*extent=*/0,
-                              /*share=*/"", /*shareOf=*/{}, partial.getLevel());
+    return rt::StateAttr::get(
+        context, rt::StateKind::Partial, partial.getName(),
+        rt::StateInit::Zeros, FloatAttr(), /*hub=*/"", /*part=*/0, /*parts=*/1,
+        rows, /*cuts=*/{}, /*share=*/"", /*shareOf=*/{}, partial.getLevel());
   for (auto [attribute, kind] : kStates)
     if (auto name = step.getArgAttrOfType<StringAttr>(index, attribute)) {
       // The working copy has an order of its own, and no file has it.
-      Cut cut =
-          kind == rt::StateKind::Working ? Cut() : cuts.lookup(name.getValue());
+      Cuts own = kind == rt::StateKind::Working ? Cuts()
+                                                : cuts.lookup(name.getValue());
       return rt::StateAttr::get(context, kind, name.getValue(),
                                 rt::StateInit::Zeros, FloatAttr(), /*hub=*/"",
-                                /*part=*/0, /*parts=*/1, rows, cut.axis,
-                                cut.dim, cut.extent,
+                                /*part=*/0, /*parts=*/1, rows, own,
                                 getShareAxis(name.getValue()), shareOf,
                                 /*level=*/0);
     }
@@ -447,9 +454,8 @@ void Planner::assignWrittenGradients() {
         function.getContext(), buffer.state.getKind(),
         buffer.state.getParameter(), rt::StateInit::None, FloatAttr(),
         /*hub=*/"", /*part=*/0, /*parts=*/1, buffer.state.getRows(),
-        buffer.state.getAxis(), buffer.state.getDim(), buffer.state.getExtent(),
-        buffer.state.getShare(), buffer.state.getShareOf(),
-        buffer.state.getLevel());
+        buffer.state.getCuts(), buffer.state.getShare(),
+        buffer.state.getShareOf(), buffer.state.getLevel());
     argumentOf[value] = argument;
   }
 }

@@ -47,12 +47,9 @@ struct Buffer {
   mlir::Value output;
 };
 
-/// How ranks along an axis have parts of a parameter and of its other states,
-/// as #rt.state says it; no axis if each has all.
-struct Cut {
-  llvm::StringRef axis = "";
-  int64_t dim = 0, extent = 0;
-};
+/// How ranks have parts of a parameter and of its other states, as #rt.state
+/// says it; none if each has all.
+using Cuts = llvm::SmallVector<rt::CutAttr, 0>;
 
 /// The sizes of the arena of one space, which a schedule needs. Sizes of
 /// buffers are rounded up to the alignment.
@@ -138,7 +135,7 @@ private:
   int64_t alignment;
   const Planner *step; ///< Null for the step itself.
   /// Of parameters, by their names.
-  llvm::StringMap<Cut> cuts;
+  llvm::StringMap<Cuts> cuts;
   llvm::SmallVector<Buffer> buffers;
   llvm::DenseMap<mlir::Value, int64_t> bufferOf;
   /// The byte of its buffer where a view or a part of a join begins; these

@@ -13,9 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "Layout.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Interfaces/EvenRows.h"
 #include "reprise/Interfaces/Partitionable.h"
@@ -40,8 +39,10 @@ struct Routing {
 
 class ExpertPartitioner {
 public:
-  ExpertPartitioner(func::FuncOp forward, int64_t ranks, int64_t copies)
-      : forward(forward), ranks(ranks), copies(copies),
+  ExpertPartitioner(func::FuncOp forward, MeshAttr mesh)
+      : forward(forward), ranks(mesh.getSize(kExpertAxis)),
+        copies(mesh.getSize(kExpertCopiesAxis)),
+        isWhole(partition::hasWholeExperts(mesh)),
         builder(forward.getContext()),
         axis(builder.getStringAttr(kExpertAxis)) {}
   LogicalResult run();
@@ -51,6 +52,7 @@ private:
   LogicalResult partitionProduct(Partitionable op, ArrayRef<unsigned> operands);
   LogicalResult checkSort(Operation *op, Value rows, Value offsets);
   LogicalResult partitionRows(Operation *op, Value offsets);
+  LayoutAttr getOfExperts(LayoutAttr layout);
   LogicalResult takeExperts(Operation *op, Value weight);
   FailureOr<const Routing *> getRouting(Operation *op, Value offsets,
                                         Value inverse);
@@ -61,6 +63,7 @@ private:
 
   func::FuncOp forward;
   int64_t ranks, copies;
+  bool isWhole; ///< experts are, on ranks along `tp`, too
   OpBuilder builder;
   StringAttr axis;
   DenseMap<Value, Routing> routings; ///< By the offsets at home.
@@ -75,18 +78,17 @@ struct PartitionExperts
     : public partition::impl::PartitionExpertsBase<PartitionExperts> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    int64_t ranks = getAxisSize(module, kExpertAxis);
-    if (ranks == 1)
+    if (getAxisSize(module, kExpertAxis) == 1)
       return;
     if (!module.lookupSymbol<func::FuncOp>(kForwardFunction)) {
       module.emitError("needs a function @forward to partition");
       return signalPassFailure();
     }
-    int64_t copies = getAxisSize(module, kExpertCopiesAxis);
+    auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
     for (StringRef name :
          {kForwardFunction, kEvaluateFunction, kSampleFunction})
       if (auto function = module.lookupSymbol<func::FuncOp>(name))
-        if (failed(ExpertPartitioner(function, ranks, copies).run()))
+        if (failed(ExpertPartitioner(function, mesh).run()))
           return signalPassFailure();
   }
 };
@@ -196,6 +198,33 @@ Value ExpertPartitioner::moveBack(Operation *op, Value rows) {
 // Ops
 //===----------------------------------------------------------------------===//
 
+/// Whether ranks have parts of the first dimension, the experts.
+static bool isCutByExperts(LayoutAttr layout) {
+  return layout && llvm::any_of(layout.getNames(), [&](StringAttr axis) {
+           return layout.getShardDim(axis) == 0;
+         });
+}
+
+/// Of weights that ranks have the experts of, and along `tp` what they have of
+/// each. Those along `tp` that have whole experts are ranks along `ep`.
+LayoutAttr ExpertPartitioner::getOfExperts(LayoutAttr layout) {
+  SmallVector<StringAttr> names;
+  SmallVector<Word> words;
+  SmallVector<int64_t> dims;
+  if (layout && !isWhole) {
+    names.assign(layout.getNames().begin(), layout.getNames().end());
+    words.assign(layout.getWords().begin(), layout.getWords().end());
+    dims.assign(layout.getDims().begin(), layout.getDims().end());
+  }
+  auto add = [&](StringAttr name, Word word, int64_t dim) {
+    names.push_back(name), words.push_back(word), dims.push_back(dim);
+  };
+  add(axis, Word::Shard, 0);
+  if (copies > 1)
+    add(builder.getStringAttr(kExpertCopiesAxis), Word::Replicated, 0);
+  return LayoutAttr::get(forward.getContext(), names, words, dims);
+}
+
 /// A rank has the weights of its experts.
 LogicalResult ExpertPartitioner::takeExperts(Operation *op, Value weight) {
   SmallVector<Value> copies = {weight};
@@ -207,23 +236,14 @@ LogicalResult ExpertPartitioner::takeExperts(Operation *op, Value weight) {
                            "be on ")
            << ranks << " ranks along 'ep'";
   unsigned number = argument.getArgNumber();
-  // Those along tp that have whole experts are ranks along ep, too.
   auto layout = forward.getArgAttrOfType<LayoutAttr>(number, kLayoutAttr);
-  if (layout && llvm::is_contained(layout.getWords(), Word::Shard))
+  if (isCutByExperts(layout))
     return op->emitOpError("needs weights that one op reads, and that ranks "
-                           "have no other parts of, but argument #")
+                           "have no other experts of, but argument #")
            << number << " is in parts already";
   for (Value copy : copies)
     copy.setType(getWithRows(copy, getTensor(copy).getDimSize(0) / ranks));
-  SmallVector<StringAttr> names = {axis};
-  SmallVector<Word> words = {Word::Shard};
-  if (this->copies > 1) {
-    names.push_back(builder.getStringAttr(kExpertCopiesAxis));
-    words.push_back(Word::Replicated);
-  }
-  SmallVector<int64_t> dims(names.size(), 0);
-  forward.setArgAttr(number, kLayoutAttr,
-                     LayoutAttr::get(forward.getContext(), names, words, dims));
+  forward.setArgAttr(number, kLayoutAttr, getOfExperts(layout));
   return success();
 }
 

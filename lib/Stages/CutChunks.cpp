@@ -284,14 +284,14 @@ void Cut::build(ModuleOp module, int64_t chunk) const {
 /// gradient is in norms.
 static void numberParameters(ModuleOp module, func::FuncOp forward) {
   Builder builder(module.getContext());
-  int64_t number = 0, counts[1 + std::size(kCutAxes)] = {};
+  int64_t number = 0, counts[kNumCutKinds] = {};
   for (unsigned index = 0; index < forward.getNumArguments(); ++index) {
     auto parameter =
         forward.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
     if (!parameter)
       continue;
     auto layout = forward.getArgAttrOfType<LayoutAttr>(index, kLayoutAttr);
-    int64_t kind = getPartAxis(module, layout) + 1;
+    int kind = int(getCutKind(module, layout));
     int64_t place = parameter.getFrozen() ? -1 : counts[kind]++;
     forward.setArgAttr(index, kOrderAttr,
                        builder.getDenseI64ArrayAttr({number++, place}));

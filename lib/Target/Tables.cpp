@@ -122,24 +122,24 @@ static LogicalResult verifyShare(rt::BufferOp buffer, nn::MeshAttr mesh) {
 /// are large enough.
 static LogicalResult verifyCut(rt::BufferOp buffer, nn::MeshAttr mesh) {
   auto state = buffer->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
-  if (!state || state.getAxis().empty())
+  if (!state)
     return success();
-  MemRefType type = buffer.getType();
   ArrayRef<int64_t> shape = getStateShape(buffer);
-  if (getAxis(mesh, state.getAxis()) < 0 ||
-      state.getDim() >= int64_t(shape.size()))
-    return buffer.emitOpError("needs an axis of the module's '")
-           << nn::kMeshAttr << "' and a dimension of " << type
-           << ", but is cut along '" << state.getAxis() << "' in dimension "
-           << state.getDim();
-  int64_t block = state.getDim() == 0 && state.getRows() > 0
-                      ? state.getRows()
-                      : shape[state.getDim()];
-  int64_t ranks = mesh.getSize(state.getAxis());
-  if (block > state.getExtent() || block * ranks < state.getExtent())
-    return buffer.emitOpError("needs parts of ")
-           << state.getExtent() << " elements, but " << ranks << " ranks have "
-           << block << " each";
+  for (rt::CutAttr cut : state.getCuts()) {
+    int64_t dim = cut.getDim();
+    if (getAxis(mesh, cut.getAxis()) < 0 || dim >= int64_t(shape.size()))
+      return buffer.emitOpError("needs an axis of the module's '")
+             << nn::kMeshAttr << "' and a dimension of " << buffer.getType()
+             << ", but is cut along '" << cut.getAxis() << "' in dimension "
+             << dim;
+    int64_t block =
+        dim == 0 && state.getRows() > 0 ? state.getRows() : shape[dim];
+    int64_t ranks = mesh.getSize(cut.getAxis());
+    if (block > cut.getExtent() || block * ranks < cut.getExtent())
+      return buffer.emitOpError("needs parts of ")
+             << cut.getExtent() << " elements, but " << ranks << " ranks have "
+             << block << " each";
+  }
   return success();
 }
 

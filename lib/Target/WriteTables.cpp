@@ -268,7 +268,11 @@ Typed<RepriseState> TableWriter::writeState(const WholeState &whole,
     shape[0] = state.getRows();
   double std = state.getStd() ? state.getStd().getValueAsDouble() : 0.0;
   StringRef name = state.getParameter(), hub = state.getHub();
-  int64_t axis = state.getAxis().empty() ? 0 : getAxis(mesh, state.getAxis());
+  int64_t cutAxes[4] = {}, wholeExtents[4] = {};
+  for (rt::CutAttr cut : state.getCuts()) {
+    cutAxes[cut.getDim()] = getAxis(mesh, cut.getAxis());
+    wholeExtents[cut.getDim()] = cut.getExtent();
+  }
   return Row<RepriseState>{
       constants,
       S::name(string(name)),
@@ -280,10 +284,9 @@ Typed<RepriseState> TableWriter::writeState(const WholeState &whole,
       S::parts(state.getParts()),
       S::rank(dims.size()),
       S::elementType(getElementType(op.getType())),
-      S::cutAxis(axis),
-      S::cutDim(state.getDim()),
+      S::cutAxes(cutAxes),
       S::reserved(0),
-      S::wholeExtent(state.getExtent()),
+      S::wholeExtents(wholeExtents),
       S::shareForm(!hasShares ? REPRISE_SHARE_NONE
                    : isApart  ? REPRISE_SHARE_APART
                               : REPRISE_SHARE_WITHIN),

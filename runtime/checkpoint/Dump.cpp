@@ -138,8 +138,7 @@ bool Dump::write(float gradNorm, Error &error) {
       *next = {prefixOf(state.kind), state.name, false,
                state.rank,           {},         states[i]};
       memcpy(next->shape, state.shape, sizeof(next->shape));
-      if (isCut(state))
-        next->shape[state.cutDim] = state.wholeExtent;
+      setWholeShape(state, next->shape);
       ++next;
     }
     count = int(next - tensors) + kNumOtherTensors;

@@ -68,8 +68,7 @@ bool ModelTensors::addTensor(int kind, const char *prefix, size_t &i,
   ModelTensor tensor = {
       prefix, nameOf(kind, states[i]), state.rank, {}, int(i), 1, -1};
   memcpy(tensor.shape, state.shape, sizeof(tensor.shape));
-  if (isCut(state))
-    tensor.shape[state.cutDim] = state.wholeExtent;
+  setWholeShape(state, tensor.shape);
   if (isParameter)
     tensor.parts = state.parts;
   for (int part = 0; part < tensor.parts; ++part, ++i) {
@@ -78,9 +77,10 @@ bool ModelTensors::addTensor(int kind, const char *prefix, size_t &i,
     bool fits = other && !strcmp(nameOf(kind, states[i]), tensor.name) &&
                 (!isParameter ||
                  (other->part == part && other->parts == tensor.parts)) &&
-                other->rank == state.rank && other->cutAxis == state.cutAxis &&
-                other->cutDim == state.cutDim &&
-                other->wholeExtent == state.wholeExtent &&
+                other->rank == state.rank &&
+                !memcmp(other->cutAxes, state.cutAxes, sizeof(state.cutAxes)) &&
+                !memcmp(other->wholeExtents, state.wholeExtents,
+                        sizeof(state.wholeExtents)) &&
                 !memcmp(other->shape, state.shape, sizeof(state.shape));
     if (!fits)
       return error.set("damaged model: '%s' needs %d parts of one shape, but "

@@ -289,6 +289,15 @@ static bool checkState(const RepriseModel &model, const RepriseState &state,
        state.shareAxis < 0 || state.shareAxis >= model.numAxes))
     return error.set("damaged model: %s has shares of form %d along axis %d",
                      state.name, state.shareForm, state.shareAxis);
+  for (int dim = 0; dim < 4; ++dim)
+    if (state.wholeExtents[dim] < 0 ||
+        (state.wholeExtents[dim] > 0 &&
+         (dim >= state.rank || state.cutAxes[dim] < 0 ||
+          state.cutAxes[dim] >= model.numAxes)))
+      return error.set("damaged model: %s has parts of %" PRId64
+                       " elements of dimension %d along axis %d",
+                       state.name, state.wholeExtents[dim], dim,
+                       state.cutAxes[dim]);
   const int64_t stages = countStages(model);
   if (state.stage < 0 || state.stage >= stages ||
       (state.isElsewhere && (state.stage == model.stage ||

@@ -18,21 +18,36 @@ using namespace reprise::runtime;
 /// What is sent at a time.
 static constexpr int64_t kPieceElements = 1 << 20;
 
+/// Adds a level, or what is not cut to the last one, where it makes each
+/// element that many.
+static void addDimension(const RepriseModel &model, const RepriseState &state,
+                         int rank, int dim, Part &part) {
+  const int64_t size = state.shape[dim], extent = state.wholeExtents[dim];
+  Part::Level *level = &part.levels[part.numLevels - 1];
+  if (extent == 0) {
+    for (int64_t *number :
+         {&level->extent, &level->block, &level->begin, &level->count})
+      *number *= size;
+    return;
+  }
+  if (level->extent != 1 || level->block != 1 || level->count != 1)
+    level = &part.levels[part.numLevels++]; // Something is before it.
+  const int64_t begin =
+      std::min(extent, coordinateOf(model, rank, state.cutAxes[dim]) * size);
+  *level = {extent, size, begin, std::min(size, extent - begin), 1, 1};
+}
+
 Part reprise::runtime::partOf(const RepriseModel &model,
                               const RepriseState &state, int rank) {
-  Part part = {1, 1, 1, 1, 0, 1, 0, 0, 0, false};
-  for (int i = 0; i < state.rank; ++i)
-    (!isCut(state) || i == state.cutDim ? part.block
-     : i < state.cutDim                 ? part.outer
-                                        : part.inner) *= state.shape[i];
-  part.extent = part.count = part.block;
-  if (isCut(state)) {
-    part.extent = state.wholeExtent;
-    part.begin = std::min(
-        part.extent, coordinateOf(model, rank, state.cutAxis) * part.block);
-    part.count = std::min(part.block, part.extent - part.begin);
+  Part part = {{{1, 1, 0, 1, 1, 1}}, 1, 0, 0, 0, false};
+  for (int dim = 0; dim < state.rank; ++dim)
+    addDimension(model, state, rank, dim, part);
+  for (int i = part.numLevels - 1; i-- > 0;) {
+    const Part::Level &inner = part.levels[i + 1];
+    part.levels[i].wholeStride = inner.extent * inner.wholeStride;
+    part.levels[i].ownStride = inner.block * inner.ownStride;
   }
-  part.last = part.outer * part.block * part.inner;
+  part.last = part.levels[0].block * part.levels[0].ownStride;
   if (state.shareForm == REPRISE_SHARE_NONE)
     return part;
   const Share share =
@@ -42,6 +57,13 @@ Part reprise::runtime::partOf(const RepriseModel &model,
   if (state.shareForm == REPRISE_SHARE_APART)
     part.offset = share.begin;
   return part;
+}
+
+bool Part::hasMore() const {
+  return isShare ||
+         std::any_of(levels, levels + numLevels, [](const Level &level) {
+           return level.count < level.block;
+         });
 }
 
 int64_t Part::elements(int64_t from, int64_t to) const {
@@ -60,10 +82,11 @@ static bool isFirstOfPart(const RepriseModel &model, const RepriseState &state,
   if (stageOf(model, rank) != state.stage)
     return false;
   for (int axis = 0; axis < model.numAxes; ++axis) {
-    const bool differs =
-        (isCut(state) && overlap(model, axis, state.cutAxis)) ||
-        (state.shareForm != REPRISE_SHARE_NONE &&
-         overlap(model, axis, state.shareAxis));
+    bool differs = state.shareForm != REPRISE_SHARE_NONE &&
+                   overlap(model, axis, state.shareAxis);
+    for (int dim = 0; dim < state.rank; ++dim)
+      differs |= state.wholeExtents[dim] > 0 &&
+                 overlap(model, axis, state.cutAxes[dim]);
     const bool isOfStages = !strcmp(model.axes[axis].name, kStageAxis);
     if (!differs && !isOfStages && coordinateOf(model, rank, axis) != 0)
       return false;

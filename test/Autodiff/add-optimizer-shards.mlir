@@ -66,3 +66,34 @@ module attributes {nn.mesh = #nn.mesh<dp = 2, tp = 6, kv = 3 step 2, kv_copies =
     return %gq1, %gk1 : tensor<2x8xf32>, tensor<4xf32>
   }
 }
+
+// -----
+
+// Of experts a rank has some, and of these a part: those with the same parts have shares.
+// Their norms are gathered along both axes. Where no samples are of other ranks,
+// nothing of the parameter that all have is shared.
+
+// CHECK-LABEL: func.func @step(
+//  CHECK-SAME:   %{{[^:]*}}: tensor<2x3x8xf32> {nn.gradient = "e", nn.share_of = array<i64: 2, 3, 8>}
+//  CHECK-SAME:   %{{[^:]*}}: tensor<4xf32> {nn.gradient = "g"}
+//       CHECK:   nn.update
+//  CHECK-NEXT:   %[[E:.*]] = nn.reduce_shares %{{.*}} over "ep_copies" {{.*}} : tensor<2x3x8xf32>
+//  CHECK-NEXT:   %[[OWN:.*]] = nn.shares_norm %[[E]] over "ep_copies"
+//  CHECK-NEXT:   %[[ROW:.*]] = nn.broadcast %[[OWN]]
+//  CHECK-NEXT:   %[[PARTS:.*]] = nn.all_gather %[[ROW]] to I over "tp" dim 0 {{.*}} -> tensor<2xf32>
+//  CHECK-NEXT:   %[[ALL:.*]] = nn.all_gather %[[PARTS]] to I over "ep" dim 0 {{.*}} -> tensor<4xf32>
+//  CHECK-NEXT:   nn.global_norm %{{.*}}, %[[ALL]] :
+module attributes {nn.mesh = #nn.mesh<tp = 2, ep = 2, ep_copies = 2>, nn.distributed_optimizer,
+                   nn.train = {adam_beta1 = 9.0e-01, adam_beta2 = 9.5e-01, adam_eps = 1.0e-08, weight_decay = 1.0e-01, clip_grad = 1.0}} {
+  func.func @step(%e: tensor<2x3x8xf32> {nn.parameter = #nn.parameter<name = "e", init = zeros>, nn.layout = #nn.layout<tp = S(1), ep = S(0), ep_copies = R>},
+                  %g: tensor<4xf32> {nn.parameter = #nn.parameter<name = "g", init = zeros>},
+                  %ge: tensor<2x3x8xf32> {nn.gradient = "e"}, %gg: tensor<4xf32> {nn.gradient = "g"})
+      -> (tensor<2x3x8xf32> {nn.gradient = "e"}, tensor<4xf32> {nn.gradient = "g"}) {
+    nn.backward
+    %de = nn.constant 5.0e-01 : tensor<2x3x8xf32>
+    %dg = nn.constant 5.0e-01 : tensor<4xf32>
+    %ge1 = nn.accumulate %ge, %de : tensor<2x3x8xf32>
+    %gg1 = nn.accumulate %gg, %dg : tensor<4xf32>
+    return %ge1, %gg1 : tensor<2x3x8xf32>, tensor<4xf32>
+  }
+}

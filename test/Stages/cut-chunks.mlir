@@ -33,14 +33,14 @@ module attributes {nn.train = {clip_grad = 1.0}} {
 // Both ends have the table. What is made of a parameter alone is where it is
 // read. The first chunk has the inputs that nothing reads.
 //
-// CHECK-LABEL: module attributes {nn.gradient_counts = array<i64: 4, 0, 0, 0>, nn.train
-// CHECK:       module @chunk0 attributes {nn.gradient_counts = array<i64: 4, 0, 0, 0>, nn.train = {clip_grad = 1.0
+// CHECK-LABEL: module attributes {nn.gradient_counts = array<i64: 4, 0, 0, 0, 0>, nn.train
+// CHECK:       module @chunk0 attributes {nn.gradient_counts = array<i64: 4, 0, 0, 0, 0>, nn.train = {clip_grad = 1.0
 // CHECK-NEXT:    func.func @forward(%[[IDS:.*]]: tensor<2x4xi32> {nn.input = "tokens"}, %{{.*}}: tensor<4xi32> {nn.input = "rng"}, %[[TABLE:.*]]: tensor<7x8xf32> {{.*}}"table"{{.*}}, %[[A:.*]]: tensor<8x8xf32> {{.*}}"a"
 // CHECK-SAME:      -> (tensor<2x4x8xf32> {nn.output = "border"}) attributes {nn.micro_batches = 3 : i64}
 // CHECK-NEXT:      %[[E:.*]] = nn.embedding %[[IDS]], %[[TABLE]]
 // CHECK-NEXT:      %[[X0:.*]] = nn.linear %[[E]], %[[A]]
 // CHECK-NEXT:      return %[[X0]]
-// CHECK:       module @chunk1 attributes {nn.gradient_counts = array<i64: 4, 0, 0, 0>, nn.train = {clip_grad = 1.0
+// CHECK:       module @chunk1 attributes {nn.gradient_counts = array<i64: 4, 0, 0, 0, 0>, nn.train = {clip_grad = 1.0
 // CHECK-NEXT:    func.func @forward(%[[TARGETS:[a-z0-9]*]]: tensor<2x4xi32> {nn.input = "targets"}, %{{.*}}"table"{{.*}}"b"{{.*}}"c"{{.*}}, %[[BORDER:[a-z0-9]*]]: tensor<2x4x8xf32> {nn.input = "border"}) -> tensor<f32>
 // CHECK-NEXT:      %[[DOUBLE:.*]] = nn.scale
 // CHECK-NEXT:      %[[Y1:.*]] = nn.linear %[[BORDER]], %[[DOUBLE]]

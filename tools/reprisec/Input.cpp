@@ -157,17 +157,20 @@ driver::readInput(MLIRContext &context, llvm::SourceMgr &sources,
   return frontend::buildModel(context, *description);
 }
 
-/// A mesh of the ranks that have all experts together, whole ones, and of those
-/// that share the rest of the model: the larger number has the other within.
-static void setMeshOfExperts(ModuleOp module, int64_t experts, int64_t tensor) {
+/// A mesh of the ranks that have all experts together, and of those that share
+/// the rest of the model. Where experts are whole, the larger number has the
+/// other within.
+static void setMeshOfExperts(ModuleOp module, int64_t experts, int64_t tensor,
+                             bool isWhole) {
   Builder builder(module.getContext());
   SmallVector<StringAttr> names = {builder.getStringAttr(nn::kExpertAxis)};
   SmallVector<int64_t> sizes = {experts}, steps = {0};
   if (tensor > 1) {
     names.push_back(builder.getStringAttr(nn::kTensorAxis));
     sizes.push_back(tensor);
-    steps = experts < tensor ? SmallVector<int64_t>{1, 0}
-                             : SmallVector<int64_t>{0, 1};
+    steps = !isWhole           ? SmallVector<int64_t>{0, 0}
+            : experts < tensor ? SmallVector<int64_t>{1, 0}
+                               : SmallVector<int64_t>{0, 1};
   }
   module->setAttr(nn::kMeshAttr,
                   nn::MeshAttr::get(module.getContext(), names, sizes, steps));
@@ -190,8 +193,8 @@ OwningOpRef<ModuleOp> driver::buildPlanned(MLIRContext &context,
   OwningOpRef<ModuleOp> module = frontend::buildModel(context, description);
   if (!module || !hasBudget || experts == 1)
     return module;
-  setMeshOfExperts(*module, experts,
-                   frontend::hasWholeExperts(parallel) ? tensor : 1);
+  setMeshOfExperts(*module, experts, tensor,
+                   frontend::hasWholeExperts(parallel));
   (*module)->removeAttr(nn::kDistributedOptimizerAttr);
   return module;
 }

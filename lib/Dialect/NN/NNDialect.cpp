@@ -211,11 +211,11 @@ static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute) {
 }
 
 /// Layers of chunks: those of embeddings or of the loss alone have none. Or
-/// gradients that are whole, and that ranks have parts of along each axis.
+/// gradients of each kind of parts.
 static LogicalResult verifyCounts(Operation *op, NamedAttribute attribute) {
   auto counts = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
   int64_t wanted =
-      attribute.getName() == kGradientCountsAttr ? 1 + std::size(kCutAxes) : 0;
+      attribute.getName() == kGradientCountsAttr ? kNumCutKinds : 0;
   if (counts && !counts.empty() && (!wanted || counts.size() == wanted) &&
       llvm::all_of(counts.asArrayRef(), [](int64_t n) { return n >= 0; }))
     return success();

@@ -90,6 +90,14 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << " again";
     if (dim < 0) // C2
       return emitError() << "needs a dimension of at least 0, but got " << dim;
+    if (words[index] != Word::Shard)
+      continue;
+    for (size_t before = 0; before < index; ++before)
+      if (words[before] == Word::Shard && dims[before] == dim)
+        return emitError() << "needs blocks of a dimension along one axis, but "
+                              "got dimension "
+                           << dim << " along " << names[before] << " and "
+                           << name;
   }
   return success();
 }
@@ -121,6 +129,33 @@ int64_t nn::getPartAxis(Operation *module, LayoutAttr layout) {
         getAxisSize(module, axis) > 1)
       return index;
   return -1;
+}
+
+ArrayRef<StringLiteral> nn::getAxes(CutKind kind) {
+  static constexpr StringLiteral kAxes[] = {kHeadsAxis, kTensorAxis,
+                                            kExpertAxis};
+  ArrayRef<StringLiteral> axes(kAxes);
+  switch (kind) {
+  case CutKind::None:
+    return {};
+  case CutKind::Heads:
+    return axes.slice(0, 1);
+  case CutKind::Tensor:
+    return axes.slice(1, 1);
+  case CutKind::Expert:
+    return axes.slice(2, 1);
+  case CutKind::TensorOfExpert:
+    return axes.slice(1, 2);
+  }
+  llvm_unreachable("unknown kind of parts");
+}
+
+CutKind nn::getCutKind(Operation *module, LayoutAttr layout) {
+  CutKind first = CutKind(1 + getPartAxis(module, layout));
+  bool hasExperts = layout && layout.getShardDim(kExpertAxis) >= 0 &&
+                    getAxisSize(module, kExpertAxis) > 1;
+  return first == CutKind::Tensor && hasExperts ? CutKind::TensorOfExpert
+                                                : first;
 }
 
 StringRef nn::getSamplesAxis(StringRef cutAxis) {

@@ -26,6 +26,28 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::rt;
 
+static FailureOr<SmallVector<CutAttr>> parseCuts(AsmParser &parser) {
+  SmallVector<CutAttr> cuts;
+  if (failed(parser.parseCommaSeparatedList(
+          AsmParser::Delimiter::Square, [&]() -> ParseResult {
+            FailureOr<CutAttr> cut = FieldParser<CutAttr>::parse(parser);
+            if (failed(cut))
+              return failure();
+            cuts.push_back(*cut);
+            return success();
+          })))
+    return failure();
+  return cuts;
+}
+
+static void printCuts(AsmPrinter &printer, ArrayRef<CutAttr> cuts) {
+  printer << '[';
+  llvm::interleaveComma(cuts, printer, [&](CutAttr cut) {
+    printer.printStrippedAttrOrType(cut);
+  });
+  printer << ']';
+}
+
 #include "reprise/Dialect/RT/RTDialect.cpp.inc"
 #include "reprise/Dialect/RT/RTEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
@@ -51,13 +73,39 @@ void RTDialect::initialize() {
 // Attributes
 //===----------------------------------------------------------------------===//
 
+LogicalResult CutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              StringRef axis, int64_t dim, int64_t extent) {
+  if (axis.empty() || dim < 0 || extent < 1)
+    return emitError() << "needs an axis, a dimension of at least 0 and an "
+                          "extent of at least 1, but got '"
+                       << axis << "', " << dim << " and " << extent;
+  return success();
+}
+
+/// In the order of dimensions, each of which has one cut at most, as has each
+/// axis.
+static LogicalResult verifyCuts(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<CutAttr> cuts) {
+  for (auto [index, cut] : llvm::enumerate(cuts))
+    for (CutAttr before : cuts.take_front(index)) {
+      if (before.getDim() >= cut.getDim())
+        return emitError() << "needs cuts in the order of dimensions, each of "
+                              "which is cut once, but got dimension "
+                           << cut.getDim() << " behind " << before.getDim();
+      if (before.getAxis() == cut.getAxis())
+        return emitError() << "needs cuts along axes that are there once, but "
+                              "got '"
+                           << cut.getAxis() << "' again";
+    }
+  return success();
+}
+
 LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StateKind kind, StringRef parameter,
                                 StateInit init, FloatAttr std, StringRef hub,
                                 int64_t part, int64_t parts, int64_t rows,
-                                StringRef axis, int64_t dim, int64_t extent,
-                                StringRef share, DenseI64ArrayAttr shareOf,
-                                int64_t level) {
+                                ArrayRef<CutAttr> cuts, StringRef share,
+                                DenseI64ArrayAttr shareOf, int64_t level) {
   if (parameter.empty())
     return emitError() << "needs a parameter name, but got an empty one";
   if ((init == StateInit::Normal) != bool(std))
@@ -78,11 +126,8 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << part << " of " << parts;
   if (rows < 0)
     return emitError() << "needs rows of at least 0, but got " << rows;
-  if (axis.empty() ? dim != 0 || extent != 0 : dim < 0 || extent < 1)
-    return emitError() << "needs 'dim' and 'extent' with 'axis' and only "
-                          "there, but got dim "
-                       << dim << " and extent " << extent << " with axis '"
-                       << axis << "'";
+  if (failed(verifyCuts(emitError, cuts)))
+    return failure();
   if (share.empty() == bool(shareOf))
     return emitError() << "needs 'share_of' with 'share' and only there";
   if (hub.empty() && parts != 1)

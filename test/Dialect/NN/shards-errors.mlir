@@ -20,6 +20,11 @@ func.func private @negative(tensor<4xf32> {nn.layout = #nn.layout<tp = S(-1)>})
 
 // -----
 
+// expected-error @+1 {{needs blocks of a dimension along one axis, but got dimension 1 along "tp" and "ep"}}
+func.func private @same(tensor<4x6xf32> {nn.layout = #nn.layout<tp = S(1), kv = S(0), ep = S(1)>})
+
+// -----
+
 func.func @rank_of_op(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
   // expected-error @+1 {{needs a dimension below 2 for 'nn.layout', but got #nn.layout<tp = S(2)> of 'tensor<2x4xf32>'}}
   %y = nn.gelu %x tanh {nn.layout = #nn.layout<tp = S(2)>} : tensor<2x4xf32>

@@ -77,7 +77,7 @@ module attributes {nn.stage = -1 : i64} {}
 
 // -----
 
-// expected-error @+1 {{needs 4 numbers of at least 0 for 'nn.gradient_counts', but got array<i64: 1>}}
+// expected-error @+1 {{needs 5 numbers of at least 0 for 'nn.gradient_counts', but got array<i64: 1>}}
 module attributes {nn.gradient_counts = array<i64: 1>} {}
 
 // -----

@@ -699,6 +699,39 @@ func.func @state_stack() {
 
 // -----
 
+func.func @cut_extent() {
+  // expected-error @+1 {{needs an axis, a dimension of at least 0 and an extent of at least 1, but got 'tp', 0 and 0}}
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, cuts = [<"tp", dim = 0, extent = 0>]>} : memref<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @cut_order() {
+  // expected-error @+1 {{needs cuts in the order of dimensions, each of which is cut once, but got dimension 0 behind 1}}
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, cuts = [<"tp", dim = 1, extent = 8>, <"ep", dim = 0, extent = 4>]>} : memref<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @cut_axis() {
+  // expected-error @+1 {{needs cuts along axes that are there once, but got 'tp' again}}
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, cuts = [<"tp", dim = 0, extent = 4>, <"tp", dim = 1, extent = 8>]>} : memref<2x4xf32>
+  return
+}
+
+// -----
+
+// What it had in place of 'cuts'.
+func.func @cut_alone() {
+  // expected-error @+1 {{duplicate or unknown struct parameter name: axis}}
+  %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, axis = "tp", dim = 0, extent = 4>} : memref<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @rotary_empty() {
   // expected-error @+1 {{needs at least one frequency, but got none}}
   %b = rt.buffer at <device, 0> {rt.rotary = #rt.rotary<frequencies = [], scale = 1.0 : f32>} : memref<8x4xf32>

@@ -156,7 +156,8 @@ struct Case {
   int64_t data, tensor; ///< ranks along `dp` and `tp`
   bool isSequenceParallel;
   bool hasShares = false;
-  int64_t experts = 1; ///< ranks of those along `dp` that have other experts
+  /// Ranks of those along `dp` that have other experts, each all or a part.
+  int64_t experts = 1;
   /// Experts are not shared along `tp`: `experts` are among ranks of both axes.
   bool hasWholeExperts = false;
 };
@@ -222,6 +223,12 @@ const Case kCases[] = {
      "flash", 2, 2, true, true, 2, true},
     {"mixtral_4_sequence_experts_2_shares", kMixtral, "flash", 1, 4, true, true,
      2, true},
+    {"mixtral_data_2_of_2_parts_of_experts_2", kMixtral, "flash", 2, 2, false,
+     false, 2},
+    {"deepseek_data_4_of_2_sequence_parts_of_experts_2_shares", kDeepSeek,
+     "unfused", 4, 2, true, true, 2},
+    {"wide_experts_data_4_of_2_sequence_parts_of_experts_2_shares",
+     kWideExperts, "flash", 4, 2, true, true, 2},
 };
 
 /// What an argument or result is, by the parameter it belongs to.
@@ -419,8 +426,8 @@ struct Cut {
 };
 
 /// By parameter.
-std::map<std::string, Cut> getCuts(func::FuncOp step) {
-  std::map<std::string, Cut> cuts;
+std::map<std::string, std::vector<Cut>> getCuts(func::FuncOp step) {
+  std::map<std::string, std::vector<Cut>> cuts;
   for (unsigned index = 0; index < step.getNumArguments(); ++index) {
     auto parameter =
         step.getArgAttrOfType<nn::ParameterAttr>(index, nn::kParameterAttr);
@@ -428,7 +435,7 @@ std::map<std::string, Cut> getCuts(func::FuncOp step) {
     for (StringRef axis : nn::kCutAxes)
       if (int64_t dim = layout ? layout.getShardDim(axis) : -1;
           parameter && dim >= 0)
-        cuts[parameter.getName().str()] = {axis, dim};
+        cuts[parameter.getName().str()].push_back({axis, dim});
   }
   return cuts;
 }
@@ -451,16 +458,16 @@ TEST_P(RanksTest, HaveThePartsOfOneRanksStep) {
   EXPECT_EQ(shares.empty(), !test.hasShares);
   auto mesh = (*shared)->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr);
   auto take = [&](const Role &role, const Tensor &tensor, int64_t rank) {
-    auto cut = cuts.find(role.second);
     Tensor part = tensor;
-    if (cut != cuts.end())
-      part = getPart(tensor, cut->second.dim,
-                     mesh.getCoordinate(rank, cut->second.axis),
-                     mesh.getSize(cut->second.axis));
+    StringRef axis = nn::kDataAxis;
+    if (auto found = cuts.find(role.second); found != cuts.end())
+      for (const Cut &cut : found->second) {
+        part = getPart(part, cut.dim, mesh.getCoordinate(rank, cut.axis),
+                       mesh.getSize(cut.axis));
+        if (cut.axis == nn::kExpertAxis)
+          axis = nn::kExpertCopiesAxis;
+      }
     auto share = shares.find(role);
-    bool isOfExperts = cut != cuts.end() && cut->second.axis == nn::kExpertAxis;
-    StringRef axis = isOfExperts ? StringRef(nn::kExpertCopiesAxis)
-                                 : StringRef(nn::kDataAxis);
     return share == shares.end()
                ? part
                : getShare(part, share->second, mesh.getCoordinate(rank, axis),

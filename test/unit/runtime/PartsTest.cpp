@@ -68,8 +68,8 @@ struct Model {
       state.shape[0] = shape.rows, state.shape[1] = shape.columns;
       if (numAxes == 2 && shape.cutDim >= 0) {
         int64_t &extent = state.shape[shape.cutDim];
-        state.cutAxis = before + 1, state.cutDim = shape.cutDim;
-        state.wholeExtent = extent;
+        state.cutAxes[shape.cutDim] = before + 1;
+        state.wholeExtents[shape.cutDim] = extent;
         extent = (extent + 2) / 3;
       }
       int64_t elements = state.shape[0] * state.shape[1];
@@ -196,16 +196,16 @@ TEST(Parts, OfPairsOfRanksAreGatheredOnce) {
   Model cut(0);
   cut.model.axes = kPairs, cut.model.numAxes = 4;
   RepriseState &state = cut.states[0];
-  state.cutAxis = 2, state.cutDim = 0;
-  state.wholeExtent = state.shape[0];
-  state.shape[0] = (state.wholeExtent + 1) / 2;
+  state.cutAxes[0] = 2;
+  state.wholeExtents[0] = state.shape[0];
+  state.shape[0] = (state.shape[0] + 1) / 2;
   EXPECT_EQ(countRanks(cut.model), 8);
   auto gathers = [&](Transport &ranks, Error &error) {
     std::vector<float> own(20, -1), whole(35, 0);
     const Part part = partOf(cut.model, state, ranks.rank());
     const int64_t first = ranks.rank() % 4 < 2 ? 0 : 20;
-    if (part.begin * 5 != first)
-      return error.set("a part from %d on", int(part.begin));
+    if (part.levels[0].begin != first)
+      return error.set("a part from %d on", int(part.levels[0].begin));
     const bool isFirst = ranks.rank() == 0 || ranks.rank() == 2;
     for (size_t e = 0; e < own.size() && isFirst; ++e)
       own[e] = float(first) + float(e);
@@ -243,6 +243,10 @@ TEST(Parts, OfOneModelAreOnNeighbours) {
   EXPECT_EQ(needed({{"dp", 4, 0}, {"ep", 2, 1}, {"ep_copies", 2, 2}}, 3),
             Pair(2, 2));
   EXPECT_EQ(needed({{"dp", 4, 0}, {"tp", 2, 0}, {"ep", 1, 1}}, 5), Pair(4, 2));
+  EXPECT_EQ(
+      needed({{"dp", 4, 0}, {"tp", 2, 0}, {"ep", 2, 2}, {"ep_copies", 2, 4}},
+             6),
+      Pair(4, 4));
   EXPECT_EQ(needed({{"dp", 4, 0}, {"tp", 2, 0}, {"ep", 4, 1}}, 6), Pair(4, 4));
   EXPECT_EQ(needed({{"dp", 2, 0}, {"tp", 4, 0}, {"ep", 2, 1}}, 6), Pair(4, 4));
   EXPECT_EQ(
@@ -261,8 +265,8 @@ TEST(Parts, OfExpertsAreThoseOfBothAxes) {
     Model cut(0);
     cut.model.axes = axes, cut.model.numAxes = 4;
     RepriseState &state = cut.states[0];
-    state.cutAxis = 2, state.cutDim = 0;
-    state.wholeExtent = 8, state.shape[0] = 8 / experts;
+    state.cutAxes[0] = 2;
+    state.wholeExtents[0] = 8, state.shape[0] = 8 / experts;
     auto gathers = [&](Transport &ranks, Error &error) {
       const int rows = 8 / experts, first = ranks.rank() % experts * rows;
       std::vector<float> own(size_t(rows) * 5, -1), whole(40, 0);
@@ -278,6 +282,74 @@ TEST(Parts, OfExpertsAreThoseOfBothAxes) {
       return true;
     };
     EXPECT_EQ(run(4, gathers).error, "");
+  }
+}
+
+/// Runs of elements of the whole [5, 2, 7] that `rank` has: experts along the
+/// axis 2, columns along the axis 1, of which the last rank has fewer.
+struct TwoCuts {
+  explicit TwoCuts(int shares = REPRISE_SHARE_NONE) : cut(0) {
+    cut.model.axes = kAxes, cut.model.numAxes = 4;
+    state.name = "experts", state.rank = 3;
+    state.shape[0] = 3, state.shape[1] = 2, state.shape[2] = 4;
+    state.wholeExtents[0] = 5, state.wholeExtents[2] = 7;
+    state.cutAxes[0] = 2, state.cutAxes[2] = 1;
+    state.shareForm = shares, state.shareAxis = 3;
+  }
+  static constexpr RepriseAxis kAxes[] = {
+      {"dp", 4, 0}, {"tp", 2, 0}, {"ep", 2, 2}, {"ep_copies", 2, 4}};
+  Model cut;
+  RepriseState state = {};
+};
+
+TEST(Parts, CanBeOfTwoDimensions) {
+  TwoCuts two;
+  auto runsOf = [&](int rank, int64_t first, int64_t last) {
+    std::string text;
+    partOf(two.cut.model, two.state, rank)
+        .forEachRun(
+            first, last, [&](int64_t whole, int64_t own, int64_t count) {
+              text += std::to_string(whole) + ":" + std::to_string(own) + "+" +
+                      std::to_string(count) + " ";
+              return true;
+            });
+    return text;
+  };
+  EXPECT_EQ(runsOf(0, 0, 70), "0:0+4 7:4+4 14:8+4 21:12+4 28:16+4 35:20+4 ");
+  EXPECT_EQ(runsOf(1, 0, 70), "4:0+3 11:4+3 18:8+3 25:12+3 32:16+3 39:20+3 ");
+  // Of six rows there are four.
+  EXPECT_EQ(runsOf(2, 0, 70), "42:0+4 49:4+4 56:8+4 63:12+4 ");
+  EXPECT_EQ(runsOf(6, 0, 70), "42:0+4 49:4+4 56:8+4 63:12+4 ");
+  EXPECT_EQ(runsOf(3, 44, 61), "46:0+3 53:4+3 60:8+1 ");
+  EXPECT_EQ(runsOf(0, 42, 70), "");
+  EXPECT_TRUE(partOf(two.cut.model, two.state, 2).hasMore());
+  EXPECT_FALSE(partOf(two.cut.model, two.state, 0).hasMore());
+  EXPECT_EQ(partOf(two.cut.model, two.state, 3).wholeElements(), 70);
+}
+
+// Of 8 ranks four have other parts, and of these each is there twice.
+TEST(Parts, OfTwoDimensionsAreGatheredOnce) {
+  for (int shares : {REPRISE_SHARE_NONE, REPRISE_SHARE_APART}) {
+    auto gathers = [&](Transport &ranks, Error &error) {
+      TwoCuts two(shares);
+      const Part part = partOf(two.cut.model, two.state, ranks.rank());
+      std::vector<float> own(24, -1), whole(70, 0);
+      const bool writes = ranks.rank() < 4;
+      part.forEachRun(0, 70, [&](int64_t element, int64_t at, int64_t count) {
+        for (int64_t i = 0; i < count && writes; ++i)
+          own[size_t(at + i)] = float(element + i);
+        return true;
+      });
+      WholePlace place = {whole.data(), 70, 70};
+      if (!gatherState(two.cut.model, two.state, ranks, own.data(), place,
+                       {0, 70}, error))
+        return false;
+      for (size_t e = 0; e < whole.size() && ranks.rank() == 0; ++e)
+        if (whole[e] != float(e))
+          return error.set("element %d", int(e));
+      return true;
+    };
+    EXPECT_EQ(run(8, gathers).error, "");
   }
 }
 

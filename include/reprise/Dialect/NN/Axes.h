@@ -24,6 +24,16 @@ inline constexpr llvm::StringLiteral kMeshAxes[] = {
 /// Those along which ranks can have parts of a parameter.
 inline constexpr llvm::StringLiteral kCutAxes[] = {kTensorAxis, kHeadsAxis,
                                                    kExpertAxis};
+/// How ranks have parts of a parameter: along none or one of `kCutAxes`, in
+/// their order, or along `tp` and `ep`, as of some experts a part of each.
+/// `nn.gradient_counts` has a number for each kind.
+enum class CutKind { None, Tensor, Heads, Expert, TensorOfExpert };
+inline constexpr int kNumCutKinds = int(CutKind::TensorOfExpert) + 1;
+
+/// The axes of `kind`.
+llvm::ArrayRef<llvm::StringLiteral> getAxes(CutKind kind);
+/// How ranks have parts of what `layout`, which may be null, is of.
+CutKind getCutKind(mlir::Operation *module, LayoutAttr layout);
 
 /// Of the ranks with samples of their own, the axis of those that have the same
 /// of what ranks along `cutAxis` have parts of: `dp`, or the part of it along

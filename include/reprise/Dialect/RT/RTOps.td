@@ -82,6 +82,26 @@ def RT_StateInit : I32EnumAttr<"StateInit", "How a state starts", [
   let genSpecializedAttr = 0;
 }
 
+def RT_CutAttr : AttrDef<RT_Dialect, "Cut"> {
+  let mnemonic = "cut";
+  let summary = "A dimension that ranks have parts of";
+  let description = [{
+    Rank `c` along `axis` has of dimension `dim` of the whole, which has `extent` elements there, those
+    from `c` times the tensor's own size on, and zeros behind them.
+
+    Example: `#rt.cut<"ep", dim = 0, extent = 8>`
+  }];
+  let parameters = (ins StringRefParameter<>:$axis, "int64_t":$dim, "int64_t":$extent);
+  let assemblyFormat = "`<` $axis `,` struct($dim, $extent) `>`";
+  let genVerifyDecl = 1;
+}
+
+/// `[<…>, <…>]`, of dimensions in their order.
+def RT_Cuts : OptionalArrayRefParameter<"::reprise::rt::CutAttr"> {
+  let parser = "parseCuts($_parser)";
+  let printer = "printCuts($_printer, $_self)";
+}
+
 def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
   let mnemonic = "state";
   let summary = "A tensor that lives from step to step";
@@ -92,15 +112,14 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
     `reprise/ABI/Model.def`. A parameter that is published under another name is
     block `part` of `parts` equal blocks, along the last dimension, of the tensor `hub`. With a `*`
     in `hub` it is a stack: there is a tensor for each index of the first dimension, with that in place
-    of the `*`, `parts` is 1, and ranks have no parts of it.
+    of the `*`, and `parts` is 1.
     `kind = working` is the parameter rounded to bf16, which the step reads; all others are f32.
     `kind = partial` is the sum of gradients of `2^level` groups of micro-batches, or of their losses (`parameter = "loss"`).
     `kind = measure` is what is shown of a step, zero before it; `parameter` is its name.
     With `rows`, only so many rows of the buffer are the tensor; further ones stay zero.
 
-    With `axis`, ranks along it have parts: rank `c` has of dimension `dim` of the whole, which has
-    `extent` elements there, those from `c` times the tensor's own size on, and zeros behind them.
-    `part` is one of the whole.
+    With `cuts`, ranks have parts: each cut says so of one dimension. `part` is one of the whole.
+    They are in the order of dimensions, and no dimension or axis is there twice.
 
     With `share`, ranks along that axis have shares of the tensor that all this is said of, whose shape is
     `share_of`; which they are says `nn.reduce_shares`. The buffer has one dimension and is the rank's share,
@@ -108,7 +127,7 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
 
     Examples: `#rt.state<kind = moment1, parameter = "transformer.ln_f.bias", init = zeros>`,
     `#rt.state<kind = parameter, parameter = "h.0.attn.q.weight", init = ones, hub = "h.0.attn.c_attn.weight", part = 0, parts = 3>`,
-    `#rt.state<kind = moment2, parameter = "wte.weight", init = zeros, axis = "tp", dim = 0, extent = 307>`,
+    `#rt.state<kind = moment2, parameter = "wte.weight", init = zeros, cuts = [<"tp", dim = 0, extent = 307>]>`,
     `#rt.state<kind = moment1, parameter = "wte.weight", init = zeros, share = "dp", share_of = [307, 96]>`
   }];
   let parameters = (ins EnumParameter<RT_StateKind>:$kind, StringRefParameter<>:$parameter,
@@ -118,9 +137,7 @@ def RT_StateAttr : AttrDef<RT_Dialect, "State"> {
                         DefaultValuedParameter<"int64_t", "0">:$part,
                         DefaultValuedParameter<"int64_t", "1">:$parts,
                         DefaultValuedParameter<"int64_t", "0">:$rows,
-                        StringRefParameter<"", [{""}]>:$axis,
-                        DefaultValuedParameter<"int64_t", "0">:$dim,
-                        DefaultValuedParameter<"int64_t", "0">:$extent,
+                        RT_Cuts:$cuts,
                         StringRefParameter<"", [{""}]>:$share,
                         OptionalParameter<"::mlir::DenseI64ArrayAttr">:$share_of,
                         DefaultValuedParameter<"int64_t", "0">:$level);
