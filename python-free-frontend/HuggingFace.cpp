@@ -201,8 +201,12 @@ bool ConfigReader::isStorage(const RawMember &member,
                           method +
                           ", and changes no plan: the "
                           "model here has weights of 32 bits, and computes as "
-                          "'precision' says; to begin with the published ones, "
-                          "convert them to bf16 or f32");
+                          "'precision' says; " +
+                          (method == "fp8"
+                               ? "programs read the published ones with their "
+                                 "scales (--init-from)"
+                               : "to begin with the published ones, convert "
+                                 "them to bf16 or f32"));
   return true;
 }
 

@@ -96,7 +96,7 @@ struct Rows : ScheduleBody::ExternalModel<Rows<OpTy>, OpTy> {
                        builder.getI64IntegerAttr(schedule.getAxisSize(axis)));
     state.addAttribute(
         "operandSegmentSizes",
-        builder.getDenseI32ArrayAttr({int32_t(op->getNumOperands()), 0}));
+        builder.getDenseI32ArrayAttr({int32_t(op->getNumOperands()), 0, 0}));
     Operation *formed = builder.create(state);
     schedule.annotate(formed, op, op);
     op->replaceAllUsesWith(formed);

@@ -127,6 +127,14 @@ bool LiveBytes::hold(const BegunOp &begun) {
     addWorkspace(spaces, {getBegin(begun), getEnd(begun), bytes});
     llvm::append_range(changes, spaces);
   }
+  if (!change(changes))
+    return false;
+  workspaces = std::move(spaces);
+  return true;
+}
+
+/// Makes changes, unless more bytes are alive then.
+bool LiveBytes::change(ArrayRef<Held> changes) {
   SmallVector<int64_t> changed = live;
   for (Held one : changes)
     for (int64_t slot = one.first; slot <= one.last; ++slot)
@@ -134,7 +142,28 @@ bool LiveBytes::hold(const BegunOp &begun) {
   if (*llvm::max_element(changed) > most)
     return false;
   live = std::move(changed);
-  workspaces = std::move(spaces);
+  return true;
+}
+
+/// Results are there earlier, and what nobody else reads later ends there.
+bool LiveBytes::moveUp(rt::ScheduledOp op, Operation *before,
+                       ArrayRef<rt::Sharing> overwrites) {
+  const int64_t own = slots.lookup(op);
+  const int64_t place = llvm::alignDown(slots.lookup(before), 2);
+  SmallVector<Held> changes;
+  if (int64_t bytes = getWorkspace(op)) {
+    changes.push_back({own, own, -bytes});
+    changes.push_back({place, place, bytes});
+  }
+  llvm::BitVector isInPlace(op->getNumResults());
+  for (rt::Sharing pair : overwrites)
+    isInPlace.set(pair.write);
+  for (OpResult result : op->getResults())
+    if (!isInPlace[result.getResultNumber()])
+      changes.push_back({place, own - 1, bytesOf.lookup(result)});
+  if (!change(changes))
+    return false;
+  slots[op] = place;
   return true;
 }
 

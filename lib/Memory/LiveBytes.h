@@ -45,6 +45,12 @@ public:
   /// from now on.
   bool hold(const BegunOp &begun);
 
+  /// Whether the most bytes stay what they were if `op` stands before `before`,
+  /// an earlier op. If so, its bytes are alive there from now on; it has
+  /// results that are in bytes of operands as `overwrites` says.
+  bool moveUp(rt::ScheduledOp op, mlir::Operation *before,
+              llvm::ArrayRef<rt::Sharing> overwrites);
+
   /// Of `begun`, which has moved, and its new wait.
   void place(const BegunOp &begun, mlir::Operation *wait);
   /// Of a new sum in place, which stands where `other` does.
@@ -59,6 +65,7 @@ private:
   int64_t getEnd(const BegunOp &begun) const;
   int64_t getWorkspace(rt::ScheduledOp op) const;
   llvm::SmallVector<Held> getChanges(const BegunOp &begun) const;
+  bool change(llvm::ArrayRef<Held> changes);
   static void addWorkspace(llvm::SmallVector<Held> &spaces, Held held);
   void readWorkspaces(mlir::Block &block);
   void addResults(mlir::Operation *op);

@@ -28,6 +28,12 @@ using namespace reprise::memory;
 /// What is gathered from a part that was there long before begins so many
 /// products early: long enough for most links, and the whole takes bytes.
 static constexpr int kProductsBefore = 2;
+/// Launches and products behind an exchange among which one that can be beside
+/// it is looked for: more than a layer has.
+static constexpr int64_t kWorkAhead = 64;
+/// Exchanges of so many times fewer bytes than the largest have no work brought
+/// beside them.
+static constexpr int64_t kMuchLess = 8;
 
 namespace {
 /// Takes the ops of one step apart.
@@ -47,6 +53,10 @@ private:
   Operation *findOverwrite(Value kept, Operation *before);
   SmallVector<rt::Sharing> getOverwrites(rt::ScheduledOp op);
   bool hidesWork(const BegunOp &begun);
+  bool isProduct(Operation *op);
+  bool takeAlong(Operation *op, const BegunOp &begun);
+  bool bringWork(const BegunOp &begun);
+  void bringWorkBeside(ArrayRef<Operation *> exchanges);
   bool begin(Operation *op, bool isPart);
   void beginParts(rt::CollectiveOp sums);
   void apply(const BegunOp &begun);
@@ -54,8 +64,9 @@ private:
   const SymbolTable &symbols;
   func::FuncOp step;
   Block &block;
-  Operation *update = nullptr; ///< Or null.
-  int64_t nextNumber = 0;      ///< Of what is begun.
+  Operation *update = nullptr;               ///< Or null.
+  int64_t nextNumber = 0;                    ///< Of what is begun.
+  llvm::DenseMap<StringAttr, bool> products; ///< Of kernels.
   LiveBytes live;
 };
 
@@ -77,6 +88,15 @@ static bool isExchange(Operation &op) {
          !op.hasAttr("members");
 }
 
+/// Of what is exchanged.
+static int64_t getBytes(Operation *op) {
+  int64_t bytes = 0;
+  for (Type type : op->getResultTypes())
+    bytes += cast<ShapedType>(type).getNumElements() *
+             cast<ShapedType>(type).getElementTypeBitWidth() / 8;
+  return bytes;
+}
+
 /// Whether it writes over all that it reads, and one op is like several.
 static bool isSumInPlace(Operation *op) {
   auto collective = dyn_cast<rt::CollectiveOp>(op);
@@ -84,6 +104,23 @@ static bool isSumInPlace(Operation *op) {
 }
 
 static bool isWork(Operation *op) { return isa<rt::LaunchOp, rt::GemmOp>(op); }
+
+/// Whether it multiplies matrices: by itself, or in a kernel, as products of
+/// experts do on GPUs.
+bool Overlap::isProduct(Operation *op) {
+  if (isa<rt::GemmOp>(op))
+    return true;
+  auto launch = dyn_cast<rt::LaunchOp>(op);
+  if (!launch)
+    return false;
+  auto [known, isNew] = products.try_emplace(launch.getKernelAttr().getAttr());
+  if (isNew)
+    if (auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel()))
+      known->second =
+          kernel.walk([](rt::GemmOp) { return WalkResult::interrupt(); })
+              .wasInterrupted();
+  return known->second;
+}
 
 /// What `op` has to write over.
 SmallVector<rt::Sharing> Overlap::getOverwrites(rt::ScheduledOp op) {
@@ -123,10 +160,10 @@ bool Overlap::findBegin(BegunOp &begun) {
   }
   if (isSumInPlace(op))
     return true;
-  int products = 0;
+  int numProducts = 0;
   for (Operation *before = op->getPrevNode(); before && before != begun.after;
        before = before->getPrevNode())
-    if (isa<rt::GemmOp>(before) && ++products > kProductsBefore) {
+    if (isProduct(before) && ++numProducts > kProductsBefore) {
       begun.after = before;
       break;
     }
@@ -184,7 +221,96 @@ bool Overlap::hidesWork(const BegunOp &begun) {
 }
 
 bool Overlap::findPlaces(BegunOp &begun) {
-  return findBegin(begun) && findWait(begun) && hidesWork(begun);
+  return findBegin(begun) && findWait(begun);
+}
+
+//===----------------------------------------------------------------------===//
+// Work that comes beside
+//===----------------------------------------------------------------------===//
+
+/// Moves `op`, which stands behind, before the wait, if all that it reads is
+/// there by then, and no byte more is needed. What it writes over is not what
+/// the exchange has, and nobody between reads it before.
+bool Overlap::takeAlong(Operation *op, const BegunOp &begun) {
+  rt::ScheduledOp exchange = begun.op;
+  auto isThere = [&](Value value) {
+    Operation *maker = value.getDefiningOp();
+    return !maker || (maker != exchange.getOperation() &&
+                      maker->isBeforeInBlock(begun.before));
+  };
+  SmallVector<Operation *> views;
+  for (Value operand : op->getOperands()) {
+    if (isThere(operand))
+      continue;
+    auto view = operand.getDefiningOp<rt::ViewOp>();
+    if (!view || !isThere(view.getInput()))
+      return false;
+    views.push_back(view);
+  }
+  auto scheduled = cast<rt::ScheduledOp>(op);
+  SmallVector<rt::Sharing> overwrites = getOverwrites(scheduled);
+  SmallVector<Value> reads = scheduled.getReads();
+  for (rt::Sharing pair : overwrites)
+    for (OpOperand *use : getUsesOfBytes(reads[pair.read])) {
+      Operation *user = use->getOwner();
+      const bool comesBetween = user != op && user->isBeforeInBlock(op) &&
+                                !user->isBeforeInBlock(begun.before);
+      if (user == exchange.getOperation() || comesBetween)
+        return false;
+    }
+  if (!live.moveUp(scheduled, begun.before, overwrites))
+    return false;
+  for (Operation *view : views)
+    view->moveBefore(begun.before);
+  op->moveBefore(begun.before);
+  return true;
+}
+
+/// Brings a product beside the exchange that comes later and needs nothing of
+/// it, with what is before that product and it needs; so a shared expert's
+/// products are dealt to the exchanges of the other experts.
+bool Overlap::bringWork(const BegunOp &begun) {
+  int64_t numSeen = 0;
+  bool any = false;
+  for (Operation *op = begun.before; op && op != block.getTerminator() &&
+                                     op != update && numSeen < kWorkAhead;) {
+    Operation *next = op->getNextNode();
+    if (isWork(op) && op != begun.before) {
+      ++numSeen;
+      const bool isLast = isProduct(op);
+      if (takeAlong(op, begun)) {
+        any = true;
+        if (isLast)
+          return true;
+      }
+    }
+    op = next;
+  }
+  return any;
+}
+
+/// Of exchanges of rows that nothing is computed beside, those of the most
+/// bytes first: offsets and weights of rows take no time of their own.
+void Overlap::bringWorkBeside(ArrayRef<Operation *> exchanges) {
+  SmallVector<std::pair<int64_t, Operation *>> idle;
+  for (Operation *op : exchanges) {
+    BegunOp begun;
+    begun.op = cast<rt::ScheduledOp>(op);
+    begun.overwrites = getOverwrites(begun.op);
+    if (!isa<rt::CollectiveOp>(op) && findPlaces(begun) && !hidesWork(begun))
+      idle.push_back({getBytes(op), op});
+  }
+  int64_t most = 0;
+  for (auto [bytes, op] : idle)
+    most = std::max(most, bytes);
+  for (auto [bytes, op] : idle) {
+    BegunOp begun;
+    begun.op = cast<rt::ScheduledOp>(op);
+    begun.overwrites = getOverwrites(begun.op);
+    // Work that was brought beside one of them can be beside another as well.
+    if (bytes > most / kMuchLess && findPlaces(begun) && !hidesWork(begun))
+      bringWork(begun);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,7 +348,7 @@ bool Overlap::begin(Operation *op, bool isPart) {
   begun.op = cast<rt::ScheduledOp>(op);
   begun.isPart = isPart;
   begun.overwrites = getOverwrites(begun.op);
-  if (!findPlaces(begun))
+  if (!findPlaces(begun) || !hidesWork(begun))
     return false;
   if (!live.hold(begun)) {
     ++numRefused;
@@ -269,6 +395,7 @@ LogicalResult Overlap::run(int64_t alignment) {
     return success();
   if (failed(live.read(symbols, step, alignment)))
     return failure();
+  bringWorkBeside(exchanges);
   for (Operation *op : exchanges) {
     auto sums = dyn_cast<rt::CollectiveOp>(op);
     if (sums && update && isSumToSplit(sums, update))

@@ -419,6 +419,8 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
       add(access.reads, input);
     for (Value output : other.getWrites())
       add(access.writes, output);
+    if (Value workspace = other.getWorkspaceBuffer())
+      add(access.writes, workspace);
   }
   if (!other || op->getNumResults() != 0 ||
       llvm::is_contained(access.reads, rt::BufferOp()) ||

@@ -466,9 +466,6 @@ static int32_t getOperation(rt::ReturnRowsOp) {
 /// Experts in place of blocks, and the elements of a row in place of a block's.
 template <typename Op>
 LogicalResult Tables::readRows(Op op, int32_t operation, Launch &launch) {
-  if (isLibrary)
-    return op.emitOpError("needs the CPU: programs for GPUs have all experts "
-                          "on each rank");
   if (failed(checkAxis(op, mesh, op.getAxisAttr())))
     return failure();
   if (mesh.getSize(op.getAxis()) != int64_t(op.getRanks()))

@@ -111,6 +111,7 @@ private:
   SmallVector<Typed<RepriseCudaKernel>>
   writeDeviceKernels(ModuleOp source, const Tables &tables);
   SmallVector<Typed<RepriseCudaSum>> writeDeviceSums(ModuleOp source);
+  SmallVector<Typed<RepriseCudaRows>> writeDeviceRows(ModuleOp source);
   Typed<const RepriseCudaModule *>
   writeDevice(ModuleOp source, const Tables &tables, const DeviceImage &image);
 
@@ -455,6 +456,25 @@ TableWriter::writeDeviceSums(ModuleOp source) {
   return rows;
 }
 
+SmallVector<Typed<RepriseCudaRows>>
+TableWriter::writeDeviceRows(ModuleOp source) {
+  using R = Fields<RepriseCudaRows>;
+  llvm::StringMap<cuda::KernelFacts> facts;
+  for (cuda::KernelFacts &kernel : cuda::getKernelFacts(source))
+    facts[kernel.name] = kernel;
+  SmallVector<Typed<RepriseCudaRows>> rows;
+  for (int64_t unit : cuda::getRankRowsUnits(source)) {
+    std::string name = cuda::getRankRowsName(unit);
+    auto kernel = facts.find(name);
+    if (kernel == facts.end())
+      continue;
+    rows.push_back(Row<RepriseCudaRows>{constants, R::name(string(name)),
+                                        R::unitBytes(unit),
+                                        R::threads(kernel->second.block[0])});
+  }
+  return rows;
+}
+
 Typed<const RepriseCudaModule *>
 TableWriter::writeDevice(ModuleOp source, const Tables &tables,
                          const DeviceImage &image) {
@@ -463,6 +483,7 @@ TableWriter::writeDevice(ModuleOp source, const Tables &tables,
   SmallVector<Typed<RepriseCudaKernel>> kernels =
       writeDeviceKernels(source, tables);
   SmallVector<Typed<RepriseCudaSum>> sums = writeDeviceSums(source);
+  SmallVector<Typed<RepriseCudaRows>> rows = writeDeviceRows(source);
   SmallVector<Typed<RepriseCubin>> cubins;
   for (const DeviceImage::Cubin &cubin : image.cubins) {
     StringRef code(cubin.code.data(), cubin.code.size());
@@ -482,6 +503,8 @@ TableWriter::writeDevice(ModuleOp source, const Tables &tables,
                              D::ptxMinor(image.minor),
                              D::numSums(sums.size()),
                              D::sums(table(sums, "device_sums")),
+                             D::rows(table(rows, "device_rows")),
+                             D::numRows(rows.size()),
                              D::globalBytes(countGlobalBytes(source))};
   return {global(row.constant, "device")};
 }

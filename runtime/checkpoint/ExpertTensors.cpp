@@ -44,6 +44,8 @@ static bool takeSlice(const TensorEntry &stack, int64_t expert,
   slice.shape[1] = stack.shape[2];
   slice.bytes = stack.bytes / (stack.shape[0] * leaf.parts);
   slice.offset += (expert * leaf.parts + leaf.part) * slice.bytes;
+  slice.scales.matrix = expert;
+  slice.scales.firstRow = leaf.part * slice.shape[0];
   return true;
 }
 

@@ -20,6 +20,7 @@
 #include "runtime/base/MappedFile.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -161,6 +162,37 @@ static bool checkKey(const char *path, const HubKey &key,
          differs(path, key.name, absent, mine, error);
 }
 
+/// What `quantization_config` says of scales; an error if weights are stored in
+/// a way that is not read.
+static bool readStorage(const char *path, const JsonValue &config,
+                        ScaleBlocks &blocks, Error &error) {
+  JsonValue storage = config.find(kStorage);
+  if (!storage || saysNothing(storage))
+    return true;
+  std::string_view method = storage.find("quant_method").text();
+  if (method != "fp8")
+    return error.set("'%s' has %s with the quant_method '%.*s': weights are "
+                     "read as %s (fp8); convert them to one of these, and take "
+                     "the key out",
+                     path, kStorage.data(),
+                     int(std::min<size_t>(method.size(), 40)), method.data(),
+                     kWeightTypes);
+  JsonValue size = storage.find("weight_block_size");
+  blocks.isMatrix = size.is(JsonKind::Null);
+  if (!size || blocks.isMatrix)
+    return true;
+  int64_t values[2] = {}, count = 0;
+  bool good = size.is(JsonKind::Array) && size.size() == 2;
+  for (JsonItem item : size)
+    good = good && item.value.asInteger(values[count++]);
+  blocks.rows = values[0];
+  blocks.columns = values[1];
+  return (good && blocks.rows > 0 && blocks.columns > 0) ||
+         error.set("'%s' has %s with a weight_block_size that needs to be two "
+                   "whole numbers above 0, or null, but got %s of %" PRId64,
+                   path, kStorage.data(), size.kindName(), size.size());
+}
+
 static bool checkConfig(const char *path, const JsonValue &theirs,
                         const JsonValue &ours, Error &error) {
   std::string_view type = typeOf(theirs), ourType = typeOf(ours);
@@ -180,10 +212,9 @@ static bool checkConfig(const char *path, const JsonValue &theirs,
         !(Meaning(other) == Meaning(item.value)))
       return differs(path, name, Meaning(other), Meaning(item.value), error);
   }
-  if (JsonValue value = theirs.find(kStorage); value && !saysNothing(value))
-    return error.set("'%s' has %s: weights are read as F32, BF16 or F16; "
-                     "convert them to one of these, and take the key out",
-                     path, kStorage.data());
+  ScaleBlocks blocks;
+  if (!readStorage(path, theirs, blocks, error))
+    return false;
   for (std::string_view name : kForeign)
     if (JsonValue value = theirs.find(name); value && !saysNothing(value))
       return error.set("'%s' has %s, which this program's model has not: its "
@@ -193,14 +224,26 @@ static bool checkConfig(const char *path, const JsonValue &theirs,
          checkRope(path, theirs, ours, family->ropeTheta, error);
 }
 
-bool reprise::runtime::checkHubConfig(const char *weights,
-                                      std::string_view ourText, Error &error) {
-  Path path("%s/%s", folderOfWeights(weights).chars, kConfigFile);
-  struct stat info;
-  if (ourText.empty() || stat(path, &info) != 0)
-    return true;
+namespace {
+/// The config.json in a folder of weights.
+struct HubFile {
+  ~HubFile() { file.unmap(); }
+  /// Reads it, if there is one.
+  bool open(const char *weights, Error &error);
+
+  Path path = Path("%s", "");
+  bool isThere = false;
   MappedFile file;
-  JsonDocument theirs, ours;
+  JsonDocument config;
+};
+} // namespace
+
+bool HubFile::open(const char *weights, Error &error) {
+  path = Path("%s/%s", folderOfWeights(weights).chars, kConfigFile);
+  struct stat info;
+  isThere = stat(path, &info) == 0;
+  if (!isThere)
+    return true;
   if (!file.map(path, error))
     return false;
   std::string_view text = {reinterpret_cast<const char *>(file.data),
@@ -209,9 +252,24 @@ bool reprise::runtime::checkHubConfig(const char *weights,
   if (text.size() >= kByteOrderMark.size() &&
       !memcmp(text.data(), kByteOrderMark.data(), kByteOrderMark.size()))
     text.remove_prefix(kByteOrderMark.size());
-  bool good = theirs.parse(text, path, error) &&
-              ours.parse(ourText, "the model's configuration", error) &&
-              checkConfig(path, theirs.root(), ours.root(), error);
-  file.unmap();
-  return good;
+  return config.parse(text, path, error);
+}
+
+bool reprise::runtime::checkHubConfig(const char *weights,
+                                      std::string_view ourText, Error &error) {
+  HubFile theirs;
+  JsonDocument ours;
+  if (ourText.empty() || !theirs.open(weights, error))
+    return ourText.empty();
+  return !theirs.isThere ||
+         (ours.parse(ourText, "the model's configuration", error) &&
+          checkConfig(theirs.path, theirs.config.root(), ours.root(), error));
+}
+
+bool reprise::runtime::readScaleBlocks(const char *weights, ScaleBlocks &blocks,
+                                       Error &error) {
+  HubFile file;
+  return file.open(weights, error) &&
+         (!file.isThere ||
+          readStorage(file.path, file.config.root(), blocks, error));
 }

@@ -9,6 +9,7 @@
 #ifndef REPRISE_RUNTIME_CHECKPOINT_HUBCONFIG_H
 #define REPRISE_RUNTIME_CHECKPOINT_HUBCONFIG_H
 
+#include "ScaledTensors.h"
 #include "runtime/base/Error.h"
 #include "runtime/base/Files.h"
 
@@ -27,6 +28,10 @@ Path folderOfWeights(const char *path);
 /// equal if they are in f32. Sizes that the tensors tell are compared if both
 /// name them; what is about training, names or storage is not.
 bool checkHubConfig(const char *weights, std::string_view ours, Error &error);
+
+/// What the config.json in the folder of weights, if there is one, says of the
+/// scales of weights in few bits (`quantization_config`).
+bool readScaleBlocks(const char *weights, ScaleBlocks &blocks, Error &error);
 
 } // namespace reprise::runtime
 

@@ -8,6 +8,7 @@
 
 #include "ModelTensors.h"
 
+#include "ScaledTensors.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/Init.h"
 
@@ -317,7 +318,6 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
         model.states[states[size_t(tensor.first + part)]];
     if (state.isElsewhere)
       return true;
-    const unsigned char *from = set.bytesOf(source);
     const int64_t base = tensor.firstElement();
     const int64_t before = begin * (columns - width) + part * width - base;
     bool good = true;
@@ -325,10 +325,8 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
         .forEachRun(base + begin * width, base + end * width,
                     [&](int64_t whole, int64_t own, int64_t number) {
                       good =
-                          convertToFloat(
-                              *source.type,
-                              from + (before + whole) * (source.type->bits / 8),
-                              number, arena.at<float>(state.buffer) + own) &&
+                          readElements(set, source, before + whole, number,
+                                       arena.at<float>(state.buffer) + own) &&
                           good;
                       return true;
                     });
@@ -366,14 +364,17 @@ bool ModelTensors::read(const TensorSet &set, const TensorEntry *const *sources,
   const TensorEntry &source = *sources[piece.tensor - first];
   int64_t element = piece.begin * tensor.columns();
   float value = 0;
-  while (convertToFloat(*source.type,
-                        set.bytesOf(source) + element * (source.type->bits / 8),
-                        1, &value))
+  while (readElements(set, source, element, 1, &value))
     ++element;
   int64_t place[4] = {}, rest = element;
   for (int i = tensor.rank - 1; i >= 0; rest /= tensor.shape[i--])
     place[i] = rest % tensor.shape[i];
-  return error.set("tensor '%s' of '%s' is %s at %s; weights need to be finite",
+  char scale[256] = "";
+  if (const TensorEntry *scales = source.scales.entry)
+    snprintf(scale, sizeof(scale), " with element %" PRId64 " of '%.160s'",
+             scaleIndex(source, element), scales->name);
+  return error.set("tensor '%s' of '%s' is %s at %s%s; weights need to be "
+                   "finite",
                    source.name, set.pathOf(source), shown(double(value)).chars,
-                   ShapeText(place, tensor.rank).chars);
+                   ShapeText(place, tensor.rank).chars, scale);
 }

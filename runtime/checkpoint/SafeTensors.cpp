@@ -20,8 +20,6 @@
 #include <cinttypes>
 #include <climits>
 #include <cstring>
-#include <immintrin.h>
-#include <iterator>
 #include <sys/stat.h>
 
 using namespace reprise::runtime;
@@ -29,14 +27,6 @@ using namespace reprise::runtime;
 static constexpr int64_t kLongestHeader = 100'000'000;
 /// The format's bound of dimensions and offsets.
 static constexpr int64_t kLargestNumber = INT64_C(1) << 48;
-
-static constexpr ElementType kTypes[] = {
-    {"F32", 32},        {"BF16", 16},       {"F16", 16},    {"BOOL", 8},
-    {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6}, {"U8", 8},
-    {"I8", 8},          {"F8_E5M2", 8},     {"F8_E4M3", 8}, {"F8_E8M0", 8},
-    {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},    {"U16", 16},
-    {"I32", 32},        {"U32", 32},        {"C64", 64},    {"F64", 64},
-    {"I64", 64},        {"U64", 64}};
 
 //===----------------------------------------------------------------------===//
 // One file
@@ -97,10 +87,8 @@ bool TensorSet::addEntry(const JsonDocument &header, const JsonItem &item,
                        offsets.kindName(), offsets.size());
   TensorEntry tensor = {};
   tensor.file = numFiles() - 1;
-  tensor.type = std::find_if(
-      std::begin(kTypes), std::end(kTypes),
-      [&](const ElementType &type) { return dtype.text() == type.name; });
-  if (tensor.type == std::end(kTypes))
+  tensor.type = findElementType(dtype.text());
+  if (!tensor.type)
     return header.fail(
         dtype, error, "tensor '%.*s' has the unknown dtype '%.*s'", shown,
         name.data(), int(std::min<size_t>(dtype.text().size(), 40)),
@@ -379,54 +367,6 @@ TensorSet::~TensorSet() {
     free(tensor.name);
   for (MappedFile &file : files)
     file.unmap();
-}
-
-//===----------------------------------------------------------------------===//
-// Elements
-//===----------------------------------------------------------------------===//
-
-bool reprise::runtime::isFloat(const ElementType &type) {
-  return &type < kTypes + 3;
-}
-
-/// Whether all exponents leave room for a number.
-static bool allFinite(const float *values, int64_t count) {
-  constexpr uint32_t kExponent = 0x7F800000;
-  uint32_t bad = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    uint32_t bits;
-    memcpy(&bits, values + i, sizeof(bits));
-    bad |= uint32_t((bits & kExponent) == kExponent);
-  }
-  return !bad;
-}
-
-bool reprise::runtime::convertToFloat(const ElementType &type,
-                                      const unsigned char *from, int64_t count,
-                                      float *to) {
-  if (type.bits == 32) {
-    memcpy(to, from, size_t(count) * 4);
-  } else if (!strcmp(type.name, "BF16")) {
-    for (int64_t i = 0; i < count; ++i) {
-      uint16_t half;
-      memcpy(&half, from + 2 * i, sizeof(half));
-      uint32_t bits = uint32_t(half) << 16;
-      memcpy(to + i, &bits, sizeof(bits));
-    }
-  } else {
-    int64_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-      __m128i halves =
-          _mm_loadu_si128(reinterpret_cast<const __m128i *>(from + 2 * i));
-      _mm256_storeu_ps(to + i, _mm256_cvtph_ps(halves));
-    }
-    for (; i < count; ++i) {
-      uint16_t half;
-      memcpy(&half, from + 2 * i, sizeof(half));
-      to[i] = _cvtsh_ss(half);
-    }
-  }
-  return allFinite(to, count);
 }
 
 ShapeText::ShapeText(const int64_t *shape, int rank) {

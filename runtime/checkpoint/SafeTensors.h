@@ -9,16 +9,12 @@
 #ifndef REPRISE_RUNTIME_CHECKPOINT_SAFETENSORS_H
 #define REPRISE_RUNTIME_CHECKPOINT_SAFETENSORS_H
 
+#include "ElementTypes.h"
+
 #include "runtime/base/MappedFile.h"
 #include "runtime/text/Json.h"
 
 namespace reprise::runtime {
-
-/// A type of elements, as a file names it.
-struct ElementType {
-  const char *name; ///< "F32"
-  int bits;
-};
 
 /// One tensor of a file.
 struct TensorEntry {
@@ -30,6 +26,15 @@ struct TensorEntry {
   int rank;
   int64_t shape[kMostDimensions];
   int64_t offset, bytes; ///< In the file.
+
+  /// Where the scales of its elements are, if it has some: those of a matrix,
+  /// in rows, one for each `rows` and `columns` of it (see addScales).
+  struct Scales {
+    const TensorEntry *entry;
+    int64_t matrix, firstRow; ///< Of a stack, where this tensor begins in it.
+    int64_t first;            ///< That matrix's first scale.
+    int64_t rows, columns;    ///< Of a block.
+  } scales;
 };
 
 /// The tensors of one file, or of all files that an index names.
@@ -84,15 +89,6 @@ private:
   List<MappedFile> files;
   List<TensorEntry> tensors;
 };
-
-/// Whether elements of this type can be read as f32 without rounding: those of
-/// F32, BF16 and F16.
-bool isFloat(const ElementType &type);
-
-/// Converts `count` elements of a type for which `isFloat` holds, exactly.
-/// \returns whether all of them are finite.
-bool convertToFloat(const ElementType &type, const unsigned char *from,
-                    int64_t count, float *to);
 
 /// "[2, 3]", for messages; valid until the end of the full expression.
 struct ShapeText {

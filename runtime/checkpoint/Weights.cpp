@@ -11,6 +11,7 @@
 #include "Checkpoint.h"
 #include "ExpertTensors.h"
 #include "HubConfig.h"
+#include "ScaledTensors.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -110,10 +111,8 @@ public:
   /// Parameters that it has, copies apart.
   int count() const { return found; }
   bool isWhole() const { return found == countWanted(); }
-  /// Of the embedding that is the head, too; null if the model has no such.
-  const TensorEntry *tied() const {
-    return embedding < 0 ? nullptr : find(embedding).entry;
-  }
+  /// The embedding that is the head, too; -1 if the model has no such.
+  int tied() const { return embedding; }
 
   /// What all names of the files begin with that the model has not, such as
   /// `_orig_mod.` or `module.` of those who wrap a model.
@@ -204,19 +203,17 @@ static bool checkEqual(const TensorSet &set, const TensorEntry &head,
                      head.name, embedding.name,
                      ShapeText(embedding.shape, embedding.rank).chars, why,
                      ShapeText(head.shape, head.rank).chars);
-  if (!isFloat(*head.type))
-    return error.set("tensor '%s' of '%s' needs to be F32, BF16 or F16, but "
-                     "got %s",
-                     head.name, set.pathOf(head), head.type->name);
-  int64_t size = head.type->bits / 8, otherSize = embedding.type->bits / 8;
-  int64_t count = head.bytes / size;
+  if (!head.type->isWeight())
+    return error.set("tensor '%s' of '%s' needs to be %s, but got %s",
+                     head.name, set.pathOf(head), kWeightTypes,
+                     head.type->name);
+  int64_t count = head.bytes / (head.type->bits / 8);
   constexpr int64_t kBlock = 1024;
   float values[kBlock], others[kBlock];
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     int64_t block = std::min(kBlock, count - begin);
-    convertToFloat(*head.type, set.bytesOf(head) + begin * size, block, values);
-    convertToFloat(*embedding.type, set.bytesOf(embedding) + begin * otherSize,
-                   block, others);
+    readElements(set, head, begin, block, values);
+    readElements(set, embedding, begin, block, others);
     if (!memcmp(values, others, size_t(block) * sizeof(float)))
       continue;
     int64_t i = 0;
@@ -239,10 +236,10 @@ static bool checkTensor(const TensorSet &set, const TensorEntry &source,
                      source.name, set.pathOf(source),
                      ShapeText(tensor.shape, tensor.rank).chars,
                      ShapeText(source.shape, source.rank).chars);
-  return isFloat(*source.type) ||
-         error.set("tensor '%s' of '%s' needs to be F32, BF16 or F16, but got "
-                   "%s",
-                   source.name, set.pathOf(source), source.type->name);
+  return source.type->isWeight() ||
+         error.set("tensor '%s' of '%s' needs to be %s, but got %s",
+                   source.name, set.pathOf(source), kWeightTypes,
+                   source.type->name);
 }
 
 /// Adds to an error about a folder of checkpoints which one could be meant.
@@ -296,35 +293,71 @@ static bool failMissing(const char *path, const TensorSet &set,
 namespace {
 /// The source of each parameter.
 struct Sources {
-  List<const TensorEntry *> entries; ///< Of files, or of `slices`.
-  List<TensorEntry> slices;
-  List<const TensorEntry *> stacks; ///< That they are slices of.
+  List<const TensorEntry *> entries; ///< Of `views`, or null.
+  List<const TensorEntry *> wholes;  ///< What the files have of it, or null.
+  List<TensorEntry> views;           ///< Tensors, slices, and their scales.
+  List<char> isUsed;                 ///< Of each tensor of the files.
+  const TensorEntry *head = nullptr; ///< Beside a tied embedding.
+  TensorEntry headView = {};
+  int leftOut = 0;
 
-  bool has(const TensorEntry &entry) const {
-    return std::find(entries.begin(), entries.end(), &entry) != entries.end() ||
-           std::find(stacks.begin(), stacks.end(), &entry) != stacks.end();
+  /// Notes that a tensor is read, and its scales are.
+  void use(const TensorSet &set, const TensorEntry &entry) {
+    isUsed[size_t(&entry - set.begin())] = true;
+    if (const TensorEntry *scales = findScales(set, entry))
+      isUsed[size_t(scales - set.begin())] = true;
   }
+  bool push(const TensorSet &set, const FoundTensor &found);
 };
 } // namespace
+
+bool Sources::push(const TensorSet &set, const FoundTensor &found) {
+  if (!found)
+    return entries.push(nullptr) && wholes.push(nullptr);
+  const TensorEntry *whole = found.stack ? found.stack : found.entry;
+  use(set, *whole);
+  return views.push(found.stack ? found.slice : *found.entry) &&
+         entries.push(&views.back()) && wholes.push(whole);
+}
+
+/// What of the files is neither read nor known to be left out.
+static void findUnknown(const TensorSet &set, const Match &match,
+                        Sources &sources, Leftovers &left) {
+  for (const TensorEntry &entry : set)
+    if (match.tied() >= 0 && !sources.isUsed[size_t(&entry - set.begin())] &&
+        endsWithName(entry.name, kHead)) {
+      sources.head = &entry;
+      sources.use(set, entry);
+    }
+  for (const TensorEntry &entry : set) {
+    if (sources.isUsed[size_t(&entry - set.begin())] ||
+        std::any_of(std::begin(kTables), std::end(kTables), [&](auto table) {
+          return endsWithName(entry.name, table);
+        }))
+      continue;
+    if (isOfFurther(set, entry.name))
+      ++sources.leftOut;
+    else
+      left.unknown.add(entry.name);
+  }
+}
 
 /// Finds a source for each parameter, and if there is a head besides a tied
 /// embedding, that. False if anything is left.
 static bool findSources(const char *path, const TensorSet &set,
                         const ModelTensors &tensors, const Match &match,
-                        Sources &sources, const TensorEntry *&head,
-                        int &leftOut, Error &error) {
+                        Sources &sources, Error &error) {
   Leftovers left;
-  // Slices stay where they are.
-  bool good = sources.slices.reserve(size_t(tensors.numParameters()));
+  const size_t numEntries = size_t(set.end() - set.begin());
+  // Views stay where they are.
+  bool good = sources.views.reserve(size_t(tensors.numParameters())) &&
+              sources.isUsed.resize(numEntries);
+  if (good)
+    std::fill(sources.isUsed.begin(), sources.isUsed.end(), false);
   for (int i = 0; i < tensors.numParameters(); ++i) {
     FoundTensor source = match.find(i);
-    if (source.stack) {
-      good = good && sources.slices.push(source.slice);
-      source.entry = good ? &sources.slices.back() : nullptr;
-      if (sources.stacks.empty() || sources.stacks.back() != source.stack)
-        good = good && sources.stacks.push(source.stack);
-    }
-    if (!good || !sources.entries.push(source.entry))
+    good = good && sources.push(set, source);
+    if (!good)
       return error.set("no memory left for %d names", tensors.numParameters());
     if (source || tensors[i].isCopy)
       continue;
@@ -333,24 +366,41 @@ static bool findSources(const char *path, const TensorSet &set,
         left.furtherIsMissing || endsWithName(tensors[i].name, kOfFurtherLayer);
     left.headIsMissing = left.headIsMissing || !strcmp(tensors[i].name, kHead);
   }
-  for (const TensorEntry &entry : set) {
-    if (sources.has(entry) ||
-        std::any_of(std::begin(kTables), std::end(kTables), [&](auto table) {
-          return endsWithName(entry.name, table);
-        }))
-      continue;
-    if (match.tied() && endsWithName(entry.name, kHead))
-      head = &entry;
-    else if (isOfFurther(set, entry.name))
-      ++leftOut;
-    else
-      left.unknown.add(entry.name);
-  }
+  findUnknown(set, match, sources, left);
   if (left.missing.count)
     return failMissing(path, set, match, left, error);
   return !left.unknown.count ||
          error.set("'%s' has the tensor%s %s, which the model has not", path,
                    left.unknown.count > 1 ? "s" : "", left.unknown.chars);
+}
+
+/// Checks shapes and types, and finds scales.
+static bool checkSources(const char *path, const TensorSet &set,
+                         const ModelTensors &tensors, Sources &sources,
+                         WeightsReport &report, Error &error) {
+  ScaleBlocks blocks;
+  const bool anyScaled = std::any_of(
+      sources.views.begin(), sources.views.end(), [](const TensorEntry &view) {
+        return view.type->use == ElementUse::Scaled;
+      });
+  if (anyScaled && !readScaleBlocks(path, blocks, error))
+    return false;
+  for (int i = 0; i < tensors.numParameters(); ++i) {
+    TensorEntry *source =
+        const_cast<TensorEntry *>(sources.entries[size_t(i)]); // A view.
+    report.tensors -= !source;
+    if (!source)
+      continue;
+    if (!checkTensor(set, *source, tensors[i], error) ||
+        !addScales(set, *sources.wholes[size_t(i)], blocks, *source, error))
+      return false;
+    report.bytes += source->bytes;
+    report.scaled += source->scales.entry != nullptr;
+  }
+  if (!sources.head)
+    return true;
+  sources.headView = *sources.head;
+  return addScales(set, *sources.head, blocks, sources.headView, error);
 }
 
 /// Opens the files once more, with names that have no wrappers in them.
@@ -379,20 +429,18 @@ bool reprise::runtime::loadWeights(const char *path,
   const TensorSet &set = isInside ? unwrapped : plain;
   const Match &match = isInside ? inside : outside;
   Sources sources;
-  const TensorEntry *head = nullptr;
-  int leftOut = 0;
-  if (!findSources(path, set, tensors, match, sources, head, leftOut, error))
+  if (!findSources(path, set, tensors, match, sources, error))
     return false;
-  report = {tensors.numParameters(), set.numFiles(), 0, leftOut, "",
-            isInside ? wrapped : 0};
+  report = {tensors.numParameters(),
+            set.numFiles(),
+            0,
+            sources.leftOut,
+            "",
+            isInside ? wrapped : 0,
+            0};
   memcpy(report.prefix, match.prefix, sizeof(report.prefix));
-  for (int i = 0; i < tensors.numParameters(); ++i) {
-    const TensorEntry *source = sources.entries[size_t(i)];
-    report.tensors -= !source;
-    report.bytes += source ? source->bytes : 0;
-    if (source && !checkTensor(set, *source, tensors[i], error))
-      return false;
-  }
+  if (!checkSources(path, set, tensors, sources, report, error))
+    return false;
   if (!tensors.read(set, sources.entries.begin(), 0, tensors.numParameters(),
                     /*onlyFinite=*/true, arena, pool, error))
     return false;
@@ -402,7 +450,8 @@ bool reprise::runtime::loadWeights(const char *path,
         !checkEqual(set, *copy, *sources.entries[size_t(tensors.originalOf(i))],
                     "layers that predict further tokens share it", error))
       return false;
-  return !head ||
-         checkEqual(set, *head, *match.tied(),
+  return !sources.head ||
+         checkEqual(set, sources.headView,
+                    *sources.entries[size_t(match.tied())],
                     "the model has them tied (tie_word_embeddings)", error);
 }

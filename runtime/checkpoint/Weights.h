@@ -21,11 +21,13 @@ struct WeightsReport {
   static constexpr int kLongestPrefix = 128;
   char prefix[kLongestPrefix]; ///< Passed over in front of all names.
   int wrapped; ///< Names with parts of modules that wrap others, in the middle.
+  int scaled;  ///< Tensors whose elements were multiplied by scales.
 };
 
 /// Reads every parameter from `path`, a file, an index or a folder (see
 /// TensorSet). Needs all tensors of the model, with their shapes, in F32, BF16
-/// or F16, finite, and no others. The name of the base model, `transformer.` or
+/// or F16, or in eight bits with scales (see ScaledTensors), finite, and no
+/// others. The name of the base model, `transformer.` or
 /// `model.`, may be missing in front of the names or be there where the model
 /// has none; any other prefix that all names have is passed over. So are parts
 /// of names that wrap modules (see TensorSet::unwrap). Tables that old versions

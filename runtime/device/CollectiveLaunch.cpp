@@ -107,10 +107,6 @@ static bool checkOffsets(const Call &call, int all, Error &error) {
   constexpr int64_t kMost = 1 << 20;
   const auto [experts, elements] = call.blocks();
   const int64_t ranks = call.group().size;
-  if (call.model.target != REPRISE_TARGET_CPU)
-    return error.set("damaged model: %s needs the CPU, where rows of experts "
-                     "are exchanged",
-                     call.launch.name);
   if (experts < 1 || experts > kMost || experts % ranks != 0 || elements < 1 ||
       elements > kMost)
     return error.set("damaged model: %s has %" PRId64 " experts on %" PRId64
@@ -126,10 +122,27 @@ static bool checkGatherOffsets(const Call &call, Error &error) {
          call.check(2, 4 * (experts / call.group().size + 1), error);
 }
 
+/// On GPUs there is a workspace, for as many slots as rows have room for where
+/// their experts are: once to send them, and twice to return them.
+template <int there, int copies>
 static bool checkRows(const Call &call, Error &error) {
+  constexpr int kWorkspace = 3;
   const int64_t bytes = call.row().blockElements * sizeOf(call.number());
-  return checkOffsets(call, 1, error) && call.check(0, bytes, error) &&
-         call.check(2, bytes, error);
+  const bool isHost = call.model.target == REPRISE_TARGET_CPU;
+  const int64_t ranks = call.group().size;
+  if (call.launch.numBuffers != (isHost ? kWorkspace : kWorkspace + 1))
+    return error.set("damaged model: %s has %d buffers", call.launch.name,
+                     call.launch.numBuffers);
+  if (!checkOffsets(call, 1, error) || !call.check(0, bytes, error) ||
+      !call.check(2, bytes, error))
+    return false;
+  const int64_t rows = call.buffer(there).bytes / bytes;
+  if (!isHost && rows < ranks)
+    return error.set("damaged model: %s has %" PRId64 " rows on %" PRId64
+                     " ranks",
+                     call.launch.name, rows, ranks);
+  return isHost ||
+         call.check(kWorkspace, copies * (rows / ranks * ranks * bytes), error);
 }
 
 /// The buffer has a parcel, and the peer is another rank.
@@ -192,9 +205,10 @@ template <bool areSent>
 static bool runRows(const Call &call, RankMemory &memory, Error &error) {
   const ExpertRows rows = {call.row().blocks, call.row().blockElements,
                            static_cast<const int32_t *>(call.addresses[1])};
+  const Span workspace = call.last() == 3 ? call.span(3) : Span();
   return (areSent ? sendRows : returnRows)(
       memory, call.group(), call.launch.name, call.number(), rows, call.span(0),
-      call.span(2), error);
+      call.span(2), workspace, error);
 }
 
 template <bool (RankMemory::*move)(const char *, const LaneParcel &, Error &)>
@@ -219,8 +233,8 @@ static constexpr Operation kOperations[] = {
     {REPRISE_COLLECTIVE_GATHER_SHARES, 3, checkShare, runGatherShares},
     {REPRISE_COLLECTIVE_GATHER_OFFSETS, 3, checkGatherOffsets,
      runGatherOffsets},
-    {REPRISE_COLLECTIVE_SEND_ROWS, 3, checkRows, runRows<true>},
-    {REPRISE_COLLECTIVE_RETURN_ROWS, 3, checkRows, runRows<false>},
+    {REPRISE_COLLECTIVE_SEND_ROWS, 0, checkRows<2, 1>, runRows<true>},
+    {REPRISE_COLLECTIVE_RETURN_ROWS, 0, checkRows<0, 2>, runRows<false>},
     {REPRISE_COLLECTIVE_SEND, 1, checkTransfer, runTransfer<&RankMemory::send>},
     {REPRISE_COLLECTIVE_RECEIVE, 1, checkTransfer,
      runTransfer<&RankMemory::receive>},

@@ -155,21 +155,43 @@ bool CudaRankMemory::wait(const char *what, int number, Error &error) {
       what, error);
 }
 
+bool CudaRankMemory::findKernel(CudaModule module, const char *name,
+                                List<CudaFunction> &found, Error &error) const {
+  CudaFunction function = nullptr;
+  return device.check(device.driver().moduleFunction(&function, module, name),
+                      name, error) &&
+         (found.push(function) ||
+          error.set("no memory left for kernels between ranks"));
+}
+
 bool CudaRankMemory::load(CudaModule module, Error &error) {
   const RepriseCudaModule &image = *model.cuda;
   int most = 0;
   for (int i = 0; i < image.numSums; ++i) {
-    CudaFunction function = nullptr;
-    if (!device.check(device.driver().moduleFunction(&function, module,
-                                                     image.sums[i].name),
-                      image.sums[i].name, error))
-      return false;
     most = std::max<int>(most, image.sums[i].numTerms);
-    if (!functions.push(function))
-      return error.set("no memory left for kernels of sums");
+    if (!findKernel(module, image.sums[i].name, functions, error))
+      return false;
   }
+  for (int64_t i = 0; i < image.numRows; ++i)
+    if (!findKernel(module, image.rows[i].name, ofRows, error))
+      return false;
   return parameters.resize(size_t(most) + 2) ||
          error.set("no memory left for sums of %d terms", most);
+}
+
+/// On the stream of what ranks do together; a kernel's one parameter are its
+/// values.
+bool CudaRankMemory::launch(CudaFunction function, const char *name,
+                            int64_t blocks, int threads, CudaAddress *values,
+                            size_t numValues, Error &error) const {
+  size_t bytes = numValues * sizeof(CudaAddress);
+  void *extra[] = {kCudaLaunchBuffer, values, kCudaLaunchBufferBytes, &bytes,
+                   kCudaLaunchEnd};
+  return device.check(device.driver().launch(function, unsigned(blocks), 1, 1,
+                                             unsigned(threads), 1, 1,
+                                             /*sharedBytes=*/0, nccl.stream(),
+                                             nullptr, extra),
+                      name, error);
 }
 
 bool CudaRankMemory::sum(Number number, void *out, const void *const *parts,
@@ -190,15 +212,70 @@ bool CudaRankMemory::sum(Number number, void *out, const void *const *parts,
     parameters[size_t(i)] = reinterpret_cast<CudaAddress>(parts[i]);
   parameters[size_t(numParts)] = reinterpret_cast<CudaAddress>(out);
   parameters[size_t(numParts) + 1] = CudaAddress(count);
-  size_t bytes = size_t(numParts + 2) * sizeof(CudaAddress);
-  void *extra[] = {kCudaLaunchBuffer, parameters.begin(),
-                   kCudaLaunchBufferBytes, &bytes, kCudaLaunchEnd};
   const int64_t blocks = (count + kernel->perBlock - 1) / kernel->perBlock;
-  return device.check(device.driver().launch(
-                          functions[size_t(kernel - image.sums)],
-                          unsigned(blocks), 1, 1, unsigned(kernel->threads), 1,
-                          1, /*sharedBytes=*/0, nccl.stream(), nullptr, extra),
-                      kernel->name, error);
+  return launch(functions[size_t(kernel - image.sums)], kernel->name, blocks,
+                kernel->threads, parameters.begin(), size_t(numParts) + 2,
+                error);
+}
+
+bool CudaRankMemory::launchRows(int unitBytes, int64_t blocks,
+                                CudaAddress *values, size_t numValues,
+                                Error &error) {
+  const RepriseCudaModule &image = *model.cuda;
+  const RepriseCudaRows *end = image.rows + image.numRows;
+  const RepriseCudaRows *kernel =
+      std::find_if(image.rows, end, [&](const RepriseCudaRows &each) {
+        return each.unitBytes == unitBytes;
+      });
+  if (kernel == end)
+    return error.set("damaged model: no kernel moves rows of experts by %d "
+                     "bytes",
+                     unitBytes);
+  return launch(ofRows[size_t(kernel - image.rows)], kernel->name, blocks,
+                kernel->threads, values, numValues, error);
+}
+
+/// The most bytes at a time that rows are multiples of, and so begin at.
+static int unitOf(int64_t rowBytes) {
+  for (int bytes : {16, 4})
+    if (rowBytes % bytes == 0)
+      return bytes;
+  return 2;
+}
+
+bool CudaRankMemory::moveRows(const RowSlots &slots, bool toSlots,
+                              Error &error) {
+  const int unit = unitOf(slots.rowBytes);
+  auto rows = reinterpret_cast<CudaAddress>(slots.rows);
+  auto inSlots = reinterpret_cast<CudaAddress>(slots.slots);
+  CudaAddress values[] = {
+      toSlots ? rows : inSlots,    reinterpret_cast<CudaAddress>(slots.offsets),
+      toSlots ? inSlots : rows,    CudaAddress(slots.experts),
+      CudaAddress(slots.members),  CudaAddress(slots.self),
+      CudaAddress(slots.slotRows), CudaAddress(slots.rowBytes / unit),
+      CudaAddress(slots.numRows),  CudaAddress(slots.areOfTokens),
+      CudaAddress(toSlots)};
+  const int64_t blocks =
+      toSlots ? slots.members * slots.slotRows : slots.numBlocks();
+  return launchRows(unit, blocks, values, sizeof(values) / sizeof(*values),
+                    error);
+}
+
+bool CudaRankMemory::fillSlots(const RowSlots &slots, Error &error) {
+  return moveRows(slots, /*toSlots=*/true, error);
+}
+
+bool CudaRankMemory::emptySlots(const RowSlots &slots, Error &error) {
+  return moveRows(slots, /*toSlots=*/false, error);
+}
+
+bool CudaRankMemory::findOwnOffsets(const int32_t *all, int64_t experts,
+                                    int64_t members, int64_t self, int32_t *own,
+                                    Error &error) {
+  CudaAddress values[] = {
+      reinterpret_cast<CudaAddress>(all), reinterpret_cast<CudaAddress>(own),
+      CudaAddress(experts), CudaAddress(members), CudaAddress(self)};
+  return launchRows(0, 1, values, sizeof(values) / sizeof(*values), error);
 }
 
 bool CudaRankMemory::copy(void *to, const void *from, size_t size,

@@ -68,9 +68,22 @@ public:
            int64_t count, Error &error) override;
   bool copy(void *to, const void *from, size_t size, Error &error) override;
   bool clear(void *bytes, size_t size, Error &error) override;
+  bool fillSlots(const RowSlots &slots, Error &error) override;
+  bool emptySlots(const RowSlots &slots, Error &error) override;
+  bool findOwnOffsets(const int32_t *all, int64_t experts, int64_t members,
+                      int64_t self, int32_t *own, Error &error) override;
 
 private:
   bool connectBeside(Transport &ranks, Error &error);
+  bool findKernel(CudaModule module, const char *name,
+                  List<CudaFunction> &found, Error &error) const;
+  bool moveRows(const RowSlots &slots, bool toSlots, Error &error);
+  /// Of rows of experts, with its addresses and ids.
+  bool launchRows(int unitBytes, int64_t blocks, CudaAddress *values,
+                  size_t numValues, Error &error);
+  bool launch(CudaFunction function, const char *name, int64_t blocks,
+              int threads, CudaAddress *values, size_t numValues,
+              Error &error) const;
 
   const RepriseModel &model;
   Gpu &device;
@@ -79,6 +92,7 @@ private:
   NcclSums sums;
   const bool usesSums;          ///< NCCL sums f32.
   List<CudaFunction> functions; ///< Of `model.cuda->sums`.
+  List<CudaFunction> ofRows;    ///< Of `model.cuda->rows`.
   List<CudaAddress> parameters; ///< Of the sum that is being begun.
   List<CudaEvent> ends;         ///< Of what is begun, by its number.
 };

@@ -27,6 +27,8 @@ void Log::weights(const WeightsReport &report, const DataMark &data,
       json.member("prefix", +report.prefix);
     if (report.wrapped)
       json.member("wrapped", report.wrapped);
+    if (report.scaled)
+      json.member("scaled", report.scaled);
     if (report.leftOut)
       json.member("left_out", report.leftOut);
     json.finish();
@@ -40,6 +42,10 @@ void Log::weights(const WeightsReport &report, const DataMark &data,
       printf("         %s of their names without the parts of modules that "
              "wrap others, such as _orig_mod.\n",
              grouped(report.wrapped).chars);
+    if (report.scaled)
+      printf(
+          "         %s of them in 8 bits, times the scales of their blocks\n",
+          grouped(report.scaled).chars);
     if (report.leftOut)
       printf("         without %d tensors of layers that predict further "
              "tokens, which the model has not\n",

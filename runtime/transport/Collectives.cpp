@@ -106,6 +106,23 @@ bool HostMemory::clear(void *bytes, size_t size, Error & /*error*/) {
   return true;
 }
 
+bool HostMemory::fillSlots(const RowSlots &slots, Error & /*error*/) {
+  reprise::runtime::fillSlots(slots);
+  return true;
+}
+
+bool HostMemory::emptySlots(const RowSlots &slots, Error & /*error*/) {
+  reprise::runtime::emptySlots(slots);
+  return true;
+}
+
+bool HostMemory::findOwnOffsets(const int32_t *all, int64_t experts,
+                                int64_t members, int64_t self, int32_t *own,
+                                Error & /*error*/) {
+  reprise::runtime::findOwnOffsets(all, experts, members, self, own);
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // Pieces
 //===----------------------------------------------------------------------===//

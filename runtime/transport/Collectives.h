@@ -9,6 +9,7 @@
 #ifndef REPRISE_RUNTIME_TRANSPORT_COLLECTIVES_H
 #define REPRISE_RUNTIME_TRANSPORT_COLLECTIVES_H
 
+#include "RowSlots.h"
 #include "Transport.h"
 
 #include "reprise/ABI/ElementFormat.h"
@@ -106,6 +107,12 @@ public:
   virtual bool copy(void *to, const void *from, size_t size, Error &error) = 0;
   /// Makes them zero.
   virtual bool clear(void *bytes, size_t size, Error &error) = 0;
+  // As the functions of RowSlots.h.
+  virtual bool fillSlots(const RowSlots &slots, Error &error) = 0;
+  virtual bool emptySlots(const RowSlots &slots, Error &error) = 0;
+  virtual bool findOwnOffsets(const int32_t *all, int64_t experts,
+                              int64_t members, int64_t self, int32_t *own,
+                              Error &error) = 0;
 
 protected:
   ~RankMemory() = default; // Nobody owns one through its base.
@@ -130,6 +137,10 @@ public:
            int64_t count, Error &error) override;
   bool copy(void *to, const void *from, size_t size, Error &error) override;
   bool clear(void *bytes, size_t size, Error &error) override;
+  bool fillSlots(const RowSlots &slots, Error &error) override;
+  bool emptySlots(const RowSlots &slots, Error &error) override;
+  bool findOwnOffsets(const int32_t *all, int64_t experts, int64_t members,
+                      int64_t self, int32_t *own, Error &error) override;
 
 private:
   Transport &transport;

@@ -10,6 +10,8 @@
 
 #include "runtime/base/List.h"
 
+#include <cinttypes>
+
 using namespace reprise::runtime;
 
 bool reprise::runtime::gatherOffsets(RankMemory &memory, const Group &group,
@@ -20,16 +22,8 @@ bool reprise::runtime::gatherOffsets(RankMemory &memory, const Group &group,
   if (!allGather(memory, group, what, Number::F32, {1, experts + 1}, offsets,
                  all, error))
     return false;
-  const int64_t some = experts / group.size;
-  const int64_t first = group.memberOf(memory.rank()) * some;
-  for (int64_t e = 0; e <= some; ++e) {
-    own[e] = 0;
-    for (int member = 0; member < group.size; ++member) {
-      const int32_t *from = all + member * (experts + 1) + first;
-      own[e] += from[e] - from[0];
-    }
-  }
-  return true;
+  return memory.findOwnOffsets(all, experts, group.size,
+                               group.memberOf(memory.rank()), own, error);
 }
 
 namespace {
@@ -145,10 +139,73 @@ private:
 };
 } // namespace
 
+/// Rows of equal numbers go to all members, and come from them, in `sent` and
+/// `received`, and from there to where they belong.
+static bool exchangeSlots(RankMemory &memory, const Group &group,
+                          const char *what, RowSlots from, RowSlots to,
+                          char *sent, char *received, Error &error) {
+  const int64_t bytes = from.slotRows * from.rowBytes;
+  from.slots = sent;
+  to.slots = received;
+  if (!memory.fillSlots(from, error) ||
+      !memory.copy(received + from.self * bytes, sent + from.self * bytes,
+                   size_t(bytes), error))
+    return false;
+  List<Parcel> sends, receives;
+  for (int member = 0; member < group.size; ++member) {
+    const int rank = group.rankOf(member);
+    if (rank != memory.rank() &&
+        !(sends.push({rank, sent + member * bytes, size_t(bytes)}) &&
+          receives.push({rank, received + member * bytes, size_t(bytes)})))
+      return error.set("no memory left for the parcels of %s", what);
+  }
+  return memory.exchange(what, sends.begin(), int(sends.size()),
+                         receives.begin(), int(receives.size()), error) &&
+         memory.emptySlots(to, error);
+}
+
+/// In slots of as many rows as there is room for in `there`.
+static bool moveInSlots(RankMemory &memory, const Group &group,
+                        const char *what, Number number, const ExpertRows &rows,
+                        Span home, Span there, Span workspace, bool areSent,
+                        Error &error) {
+  const int64_t size = sizeOf(number);
+  RowSlots atHome = {rows.offsets,
+                     rows.experts,
+                     group.size,
+                     group.memberOf(memory.rank()),
+                     rows.rowElements * size,
+                     /*areOfTokens=*/true,
+                     static_cast<char *>(home.values),
+                     home.count / rows.rowElements,
+                     nullptr,
+                     there.count / rows.rowElements / group.size};
+  RowSlots atExperts = atHome;
+  atExperts.areOfTokens = false;
+  atExperts.rows = static_cast<char *>(there.values);
+  atExperts.numRows = there.count / rows.rowElements;
+  const int64_t bytes = atHome.slotRows * group.size * rows.rowElements * size;
+  const int64_t copies = areSent ? 1 : 2;
+  if (atHome.slotRows < 1 || workspace.count * size < copies * bytes)
+    return error.set("%s: %" PRId64 " rows in slots of %d ranks need a "
+                     "workspace of %" PRId64 " bytes, but got %" PRId64,
+                     what, atExperts.numRows, group.size, copies * bytes,
+                     workspace.count * size);
+  auto *space = static_cast<char *>(workspace.values);
+  // What is sent lies where what is made will be, as long as there is room.
+  return areSent ? exchangeSlots(memory, group, what, atHome, atExperts,
+                                 atExperts.rows, space, error)
+                 : exchangeSlots(memory, group, what, atExperts, atHome, space,
+                                 space + bytes, error);
+}
+
 bool reprise::runtime::sendRows(RankMemory &memory, const Group &group,
                                 const char *what, Number number,
                                 const ExpertRows &rows, Span home, Span there,
-                                Error &error) {
+                                Span workspace, Error &error) {
+  if (workspace.values)
+    return moveInSlots(memory, group, what, number, rows, home, there,
+                       workspace, /*areSent=*/true, error);
   return Rows(memory, group, what, number, rows, home, there, error)
       .exchange(/*areSent=*/true);
 }
@@ -156,7 +213,10 @@ bool reprise::runtime::sendRows(RankMemory &memory, const Group &group,
 bool reprise::runtime::returnRows(RankMemory &memory, const Group &group,
                                   const char *what, Number number,
                                   const ExpertRows &rows, Span there, Span home,
-                                  Error &error) {
+                                  Span workspace, Error &error) {
+  if (workspace.values)
+    return moveInSlots(memory, group, what, number, rows, home, there,
+                       workspace, /*areSent=*/false, error);
   return Rows(memory, group, what, number, rows, home, there, error)
       .exchange(/*areSent=*/false);
 }

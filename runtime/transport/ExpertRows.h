@@ -31,15 +31,19 @@ bool gatherOffsets(RankMemory &memory, const Group &group, const char *what,
 /// `there` becomes the rows of this member's experts, for each of them those of
 /// all members in their order, and zeros behind them. `home` are the rows of
 /// its own tokens. False if there is no room for so many.
+///
+/// With a `workspace` the host looks at no offset, and rows go in slots:
+/// `there` has room for a slot of each member, and the workspace for as much.
 bool sendRows(RankMemory &memory, const Group &group, const char *what,
               Number number, const ExpertRows &rows, Span home, Span there,
-              Error &error);
+              Span workspace, Error &error);
 
 /// The other way: `home` becomes the rows of this member's tokens, and zeros
-/// behind them, from where `sendRows` puts them.
+/// behind them, from where `sendRows` puts them. A `workspace` has room for
+/// `there` twice.
 bool returnRows(RankMemory &memory, const Group &group, const char *what,
                 Number number, const ExpertRows &rows, Span there, Span home,
-                Error &error);
+                Span workspace, Error &error);
 
 } // namespace reprise::runtime
 

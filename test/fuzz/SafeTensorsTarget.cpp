@@ -34,11 +34,11 @@ static void checkAll(const TensorSet &set) {
     require(ShapeText(tensor.shape, tensor.rank).chars[0] == '[',
             "a shape has a text");
     bytes += tensor.bytes;
-    if (!isFloat(*tensor.type))
+    if (!tensor.type->convert)
       continue;
     int64_t count = tensor.bytes * 8 / tensor.type->bits;
     std::vector<float> values(static_cast<size_t>(count));
-    convertToFloat(*tensor.type, set.bytesOf(tensor), count, values.data());
+    tensor.type->convert(set.bytesOf(tensor), count, values.data());
   }
   require(bytes == room, "tensors cover the data");
 }

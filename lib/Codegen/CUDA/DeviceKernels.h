@@ -30,6 +30,9 @@ mlir::LogicalResult emitBlockSums(DeviceCode &code, rt::BlockSumsOp op,
                                   DeviceKernel &kernel);
 /// The sum of its inputs, each of as many elements as id 0 says.
 void emitRankSum(DeviceCode &code, mlir::Type element, DeviceKernel &kernel);
+/// Rows of experts between the order of experts and slots, or with 0 bytes at a
+/// time their offsets. See RepriseCudaRows.
+void emitRankRows(DeviceCode &code, int64_t unitBytes, DeviceKernel &kernel);
 /// Lanes that a thread works on side by side: 16 bytes of the widest tensor
 /// that has an element for each of the loop's, divided by 2 until it divides
 /// `multiple`.

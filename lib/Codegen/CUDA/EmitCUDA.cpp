@@ -353,6 +353,23 @@ static void emitRankSums(ModuleOp module, gpu::GPUModuleOp device) {
   }
 }
 
+/// A kernel for each kind of move of rows of experts, and for their offsets.
+static void emitAllRankRows(ModuleOp module, gpu::GPUModuleOp device) {
+  for (int64_t unit : getRankRowsUnits(module)) {
+    DeviceCode code(module.getLoc(), module.getContext());
+    DeviceKernel kernel =
+        unit ? openKernel(code, getRankRowsName(unit),
+                          {/*numInputs=*/2, /*numOutputs=*/1, /*numIds=*/8,
+                           /*bytes=*/2 * unit},
+                          device)
+             : openKernel(code, getRankRowsName(unit),
+                          {/*numInputs=*/1, /*numOutputs=*/1, /*numIds=*/3,
+                           /*bytes=*/8},
+                          device);
+    emitRankRows(code, unit, kernel);
+  }
+}
+
 namespace {
 struct EmitCUDA : cuda::impl::EmitCUDABase<EmitCUDA> {
   using EmitCUDABase::EmitCUDABase;
@@ -374,6 +391,7 @@ struct EmitCUDA : cuda::impl::EmitCUDABase<EmitCUDA> {
           failed(emitKernel(function, device)))
         return signalPassFailure();
     emitRankSums(module, device);
+    emitAllRankRows(module, device);
   }
 };
 } // namespace

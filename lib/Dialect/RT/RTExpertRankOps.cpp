@@ -32,7 +32,7 @@ template <typename OpTy>
 static void addRowEffects(OpTy op, Effects &effects) {
   for (OpOperand &operand : op->getOpOperands())
     if (isa<MemRefType>(operand.get().getType())) {
-      bool isInput = operand.getOperandNumber() < op.getInputs().size();
+      const bool isInput = operand.getOperandNumber() < op.getInputs().size();
       if (isInput)
         effects.emplace_back(MemoryEffects::Read::get(), &operand);
       else
@@ -111,20 +111,72 @@ static LogicalResult verifyRows(OpTy op) {
          << from.getType() << " and " << to.getType();
 }
 
-LogicalResult SendRowsOp::verify() { return verifyRows(*this); }
-LogicalResult ReturnRowsOp::verify() { return verifyRows(*this); }
+/// The rows of the experts of a rank: what is sent, or what comes back.
+static Value getThere(SendRowsOp op) { return getMade(op)[0]; }
+static Value getThere(ReturnRowsOp op) { return op.getInputs()[0]; }
+
+/// Offsets are the same for all and move as they are.
+static int64_t getSlotCopies(GatherOffsetsOp) { return 0; }
+/// What is sent lies in the bytes of the result.
+static int64_t getSlotCopies(SendRowsOp) { return 1; }
+static int64_t getSlotCopies(ReturnRowsOp) { return 2; }
+
+static bool isOnGpu(Operation *op) {
+  auto module = op->getParentOfType<ModuleOp>();
+  return module && module->hasAttr(kGemmWorkspaceAttr);
+}
+
+/// Bytes of slots: as many as there is room for where experts are.
+template <typename OpTy>
+static int64_t getSlotBytes(OpTy op) {
+  if constexpr (std::is_same_v<OpTy, GatherOffsetsOp>)
+    return 0;
+  else
+    return isOnGpu(op)
+               ? getSlotCopies(op) *
+                     llvm::alignTo<4>(getTypeBytes(getThere(op).getType()))
+               : 0;
+}
+
+/// C3.
+template <typename OpTy>
+static LogicalResult verifySlots(OpTy op) {
+  if (op->getNumResults() != 0)
+    return success();
+  const int64_t bytes =
+      op.getWorkspace() ? getTypeBytes(op.getWorkspace().getType()) : 0;
+  const int64_t needed = getSlotBytes(op);
+  if (bytes < needed)
+    return op.emitOpError("needs a workspace of ")
+           << needed << " bytes on a GPU, but got " << bytes;
+  if (needed != 0 && getShape(getThere(op))[0] % int64_t(op.getRanks()) != 0)
+    return op.emitOpError("needs rows that ")
+           << op.getRanks() << " ranks divide on a GPU, but got "
+           << getThere(op).getType();
+  return success();
+}
+
+LogicalResult SendRowsOp::verify() {
+  return failed(verifyRows(*this)) ? failure() : verifySlots(*this);
+}
+LogicalResult ReturnRowsOp::verify() {
+  return failed(verifyRows(*this)) ? failure() : verifySlots(*this);
+}
 
 //===----------------------------------------------------------------------===//
 // In schedules
 //===----------------------------------------------------------------------===//
 
 /// What is exchanged: of offsets those of all; of rows those of the rank's
-/// tokens, as many as others send where experts are used evenly.
+/// tokens, as many as others send where experts are used evenly. On GPUs all
+/// slots are.
 static int64_t getExchanged(GatherOffsetsOp op) {
   return getTypeBytes(getMade(op)[0].getType());
 }
 template <typename OpTy>
 static int64_t getExchanged(OpTy op) {
+  if (isOnGpu(op))
+    return getTypeBytes(getThere(op).getType());
   return std::min(getTypeBytes(op.getInputs()[0].getType()),
                   getTypeBytes(getMade(op)[0].getType()));
 }
@@ -142,10 +194,18 @@ struct ScheduledRows : ScheduledOp::ExternalModel<ScheduledRows<OpTy>, OpTy> {
                                              const SymbolTable &) const {
     return SmallVector<Sharing>();
   }
+  int64_t getWorkspaceBytes(Operation *op) const {
+    return getSlotBytes(cast<OpTy>(op));
+  }
+  Value getWorkspaceBuffer(Operation *op) const {
+    return cast<OpTy>(op).getWorkspace();
+  }
   Workload getWorkload(Operation *op, SymbolTable &) const {
     auto rows = cast<OpTy>(op);
     Workload load;
     load.bytes = getOperandAndResultBytes(op);
+    if (Value workspace = rows.getWorkspace())
+      load.bytes -= getTypeBytes(workspace.getType());
     setExchange(load, rows.getAxis(), rows.getRanks(), getExchanged(rows),
                 /*hasWholeSums=*/false);
     load.key = (op->getName().stripDialect() + " over " + rows.getAxis() +
@@ -155,12 +215,12 @@ struct ScheduledRows : ScheduledOp::ExternalModel<ScheduledRows<OpTy>, OpTy> {
   }
   Operation *createOnBuffers(Operation *op, OpBuilder &builder,
                              function_ref<Value(Value)> getBuffer,
-                             Value) const {
+                             Value workspace) const {
     auto rows = cast<OpTy>(op);
     return OpTy::create(builder, op->getLoc(), TypeRange(),
                         llvm::map_to_vector(rows.getInputs(), getBuffer),
                         llvm::map_to_vector(rows.getResults(), getBuffer),
-                        rows.getAxisAttr(), rows.getRanksAttr());
+                        workspace, rows.getAxisAttr(), rows.getRanksAttr());
   }
 };
 } // namespace

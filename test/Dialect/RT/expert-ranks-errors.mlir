@@ -29,3 +29,36 @@ func.func @sizes(%x: tensor<16x8xf32>, %o: tensor<2x5xi32>) {
   %a = rt.send_rows %x, %o over "ep" ranks 2 : (tensor<16x8xf32>, tensor<2x5xi32>) -> tensor<32x9xf32>
   return
 }
+
+// -----
+
+module attributes {rt.gemm_workspace = 1024 : i64} {
+  func.func @slots(%x: memref<16x8xf32>, %o: memref<2x5xi32>, %y: memref<32x8xf32>) {
+    // expected-error @+1 {{needs a workspace of 1024 bytes on a GPU, but got 0}}
+    rt.send_rows %x, %o to(%y) over "ep" ranks 2
+      : (memref<16x8xf32>, memref<2x5xi32>, memref<32x8xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.gemm_workspace = 1024 : i64} {
+  func.func @twice(%x: memref<32x8xf32>, %o: memref<2x5xi32>, %y: memref<16x8xf32>, %w: memref<256xf32>) {
+    // expected-error @+1 {{needs a workspace of 2048 bytes on a GPU, but got 1024}}
+    rt.return_rows %x, %o to(%y) workspace(%w) over "ep" ranks 2
+      : (memref<32x8xf32>, memref<2x5xi32>, memref<16x8xf32>, memref<256xf32>) -> ()
+    return
+  }
+}
+
+// -----
+
+module attributes {rt.gemm_workspace = 1024 : i64} {
+  func.func @odd(%x: memref<16x8xf32>, %o: memref<2x5xi32>, %y: memref<33x8xf32>, %w: memref<264xf32>) {
+    // expected-error @+1 {{needs rows that 2 ranks divide on a GPU, but got}}
+    rt.send_rows %x, %o to(%y) workspace(%w) over "ep" ranks 2
+      : (memref<16x8xf32>, memref<2x5xi32>, memref<33x8xf32>, memref<264xf32>) -> ()
+    return
+  }
+}

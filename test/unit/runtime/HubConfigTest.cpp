@@ -267,11 +267,29 @@ TEST_F(HubConfig, WhatChangesTheFunction) {
   EXPECT_EQ(
       check(with(kLlamaConfig, "pruned_heads", R"({"bits": 4})"), kLlamaConfig),
       "pruned_heads, which this program's model has not");
+  for (const char *storage :
+       {R"({"quant_method": "fp8"})",
+        R"({"quant_method": "fp8", "weight_block_size": null})",
+        R"({"quant_method": "fp8", "weight_block_size": [128, 64]})"})
+    EXPECT_EQ(
+        check(with(kLlamaConfig, "quantization_config", storage), kLlamaConfig),
+        "");
   EXPECT_EQ(check(with(kLlamaConfig, "quantization_config",
-                       R"({"quant_method": "fp8"})"),
+                       R"({"quant_method": "gptq"})"),
                   kLlamaConfig),
-            "quantization_config: weights are read as F32, BF16 or F16; "
-            "convert them to one of these, and take the key out");
+            "quantization_config with the quant_method 'gptq': weights are "
+            "read as F32, BF16 or F16, or F8_E4M3 or F8_E5M2 with scales "
+            "(fp8); convert them to one of these, and take the key out");
+  for (const char *size : {"[128]", "[128, 0]", "[1.5, 2]", "128"})
+    EXPECT_EQ(check(with(kLlamaConfig, "quantization_config",
+                         R"({"quant_method": "fp8", "weight_block_size": )" +
+                             std::string(size) + "}"),
+                    kLlamaConfig)
+                  .find("quantization_config with a weight_block_size that "
+                        "needs to be two whole numbers above 0, or null, but "
+                        "got "),
+              0u)
+        << size;
   EXPECT_EQ(check(with(kLlamaConfig, "layer_types",
                        R"(["full_attention", "sliding_attention"])"),
                   kLlamaConfig),

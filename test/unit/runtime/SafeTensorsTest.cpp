@@ -265,7 +265,7 @@ TEST(Elements, HalvesBecomeFloatsExactly) {
             bytesAs<uint16_t>(all));
     ASSERT_TRUE(set.open(path.c_str(), error)) << error.text;
     const TensorEntry &tensor = *set.begin();
-    ASSERT_TRUE(isFloat(*tensor.type));
+    ASSERT_EQ(tensor.type->use, ElementUse::Number);
     int exponentBits = name[0] == 'B' ? 8 : 5, fractionBits = 15 - exponentBits;
     for (int64_t i = 0; i < 65536; ++i) {
       int64_t exponent = i >> fractionBits & ((1 << exponentBits) - 1);
@@ -277,26 +277,66 @@ TEST(Elements, HalvesBecomeFloatsExactly) {
                             : std::ldexp(fraction, 1 - bias);
       bool finite = exponent != (1 << exponentBits) - 1;
       float value = 0;
-      EXPECT_EQ(
-          convertToFloat(*tensor.type, set.bytesOf(tensor) + 2 * i, 1, &value),
-          finite)
-          << name << i;
+      tensor.type->convert(set.bytesOf(tensor) + 2 * i, 1, &value);
+      EXPECT_EQ(allFinite(&value, 1), finite) << name << i;
       if (finite)
         ASSERT_EQ(double(value), i & 0x8000 ? -expected : expected)
             << name << i;
     }
     // Eight at a time, and the rest, and where the bad one is.
     float values[19];
-    EXPECT_TRUE(convertToFloat(*tensor.type, set.bytesOf(tensor) + 2 * 16250,
-                               19, values));
+    tensor.type->convert(set.bytesOf(tensor) + 2 * 16250, 19, values);
+    EXPECT_TRUE(allFinite(values, 19));
     float last = 0;
-    convertToFloat(*tensor.type, set.bytesOf(tensor) + 2 * 16268, 1, &last);
+    tensor.type->convert(set.bytesOf(tensor) + 2 * 16268, 1, &last);
     EXPECT_EQ(values[18], last);
     int64_t infinity = int64_t((1 << exponentBits) - 1) << fractionBits;
-    for (int64_t before = 0; before < 19; ++before)
-      EXPECT_FALSE(convertToFloat(*tensor.type,
-                                  set.bytesOf(tensor) + 2 * (infinity - before),
-                                  19, values));
+    for (int64_t before = 0; before < 19; ++before) {
+      tensor.type->convert(set.bytesOf(tensor) + 2 * (infinity - before), 19,
+                           values);
+      EXPECT_FALSE(allFinite(values, 19));
+    }
+  }
+}
+
+// Each of the 256 values of eight bits, against the definition.
+TEST(Elements, EightBitsBecomeFloatsExactly) {
+  struct Format {
+    const char *name;
+    int fractionBits, bias;
+    bool hasInfinity;
+  };
+  for (const Format &format :
+       {Format{"F8_E4M3", 3, 7, false}, Format{"F8_E5M2", 2, 15, true}}) {
+    const ElementType *type = findElementType(format.name);
+    ASSERT_EQ(type->use, ElementUse::Scaled);
+    const int ones = (1 << (7 - format.fractionBits)) - 1;
+    const int all = (1 << format.fractionBits) - 1;
+    for (int i = 0; i < 256; ++i) {
+      const int exponent = i >> format.fractionBits & ones;
+      const double fraction = std::ldexp(i & all, -format.fractionBits);
+      const double size = exponent
+                              ? std::ldexp(1 + fraction, exponent - format.bias)
+                              : std::ldexp(fraction, 1 - format.bias);
+      const bool finite =
+          exponent != ones || (!format.hasInfinity && (i & all) != all);
+      const unsigned char byte = static_cast<unsigned char>(i);
+      float value = 0;
+      type->convert(&byte, 1, &value);
+      ASSERT_EQ(allFinite(&value, 1), finite) << format.name << i;
+      if (finite)
+        ASSERT_EQ(double(value), i & 0x80 ? -size : size) << format.name << i;
+    }
+  }
+  const ElementType *power = findElementType("F8_E8M0");
+  ASSERT_EQ(power->use, ElementUse::Scale);
+  for (int i = 0; i < 256; ++i) {
+    const unsigned char byte = static_cast<unsigned char>(i);
+    float value = 0;
+    power->convert(&byte, 1, &value);
+    ASSERT_EQ(allFinite(&value, 1), i < 255);
+    if (i < 255)
+      ASSERT_EQ(double(value), std::ldexp(1.0, i - 127)) << i;
   }
 }
 

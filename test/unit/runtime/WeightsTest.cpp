@@ -342,6 +342,198 @@ TEST_F(Weights, ATiedPairHasEitherName) {
                               "[4, 5]");
 }
 
+/// A matrix of bytes, with a scale for each block of it.
+struct Scaled {
+  Scaled(int64_t matrices, int64_t rows, int64_t columns, int64_t blockRows,
+         int64_t blockColumns, unsigned seed)
+      : across((columns + blockColumns - 1) / blockColumns) {
+    const int64_t down = (rows + blockRows - 1) / blockRows;
+    for (int64_t i = 0; i < matrices * down * across; ++i)
+      scales.push_back(std::ldexp(float(1000 + i * 37 % 991), -14));
+    for (int64_t i = 0; i < matrices * rows * columns; ++i) {
+      seed = seed * 1664525 + 1013904223;
+      const int code = int(seed >> 24) & 0xF7; // No NaN of E4M3.
+      bytes += char(code);
+      const int64_t row = i / columns;
+      const float scale =
+          scales[size_t((row / rows * down + row % rows / blockRows) * across +
+                        i % columns / blockColumns)];
+      // Exact in f64, and rounded once.
+      values.push_back(float(valueOf(code) * double(scale)));
+    }
+  }
+  static double valueOf(int code) {
+    const int exponent = code >> 3 & 15;
+    const double size = exponent ? std::ldexp(8 + (code & 7), exponent - 7 - 3)
+                                 : std::ldexp(code & 7, -6 - 3);
+    return code & 0x80 ? -size : size;
+  }
+
+  const int64_t across;
+  std::string bytes;
+  std::vector<float> scales, values;
+};
+
+// Matrices whose last blocks are not whole, in columns side by side and as
+// experts, each in a tensor and all in one, where gate and up share a block.
+TEST_F(Weights, EightBitsAreMultipliedByTheirScales) {
+  const std::string in = "transformer.h.0.mlp.experts.*.";
+  const std::string names[] = {in + "gate_proj.weight", in + "up_proj.weight",
+                               in + "down_proj.weight"};
+  add("gate", names[0].c_str(), 0, 1, {3, 70, 133});
+  add("up", names[1].c_str(), 0, 1, {3, 70, 133});
+  add("down", names[2].c_str(), 0, 1, {3, 133, 70});
+  model.states = states.data();
+  model.numStates = int32_t(states.size());
+  const std::string experts = "h.0.mlp.experts.";
+  auto weight = [&](const std::string &name, const Scaled &matrix,
+                    const std::string &shape, const std::string &scales,
+                    bool areScaled) {
+    sources.erase(name + "_scale_inv");
+    sources[name] = {"F32", shape, floats(matrix.values)};
+    if (!areScaled)
+      return;
+    sources[name] = {"F8_E4M3", shape, matrix.bytes};
+    sources[name + "_scale_inv"] = {"F32", scales, floats(matrix.scales)};
+  };
+  for (bool areStacked : {false, true}) {
+    std::vector<float> expected;
+    for (bool areScaled : {false, true}) {
+      if (areStacked) {
+        weight(experts + "gate_up_proj", {3, 140, 133, 128, 128, 1},
+               "[3,140,133]", "[3,2,2]", areScaled);
+        weight(experts + "down_proj", {3, 133, 70, 128, 128, 2}, "[3,133,70]",
+               "[3,2,1]", areScaled);
+      }
+      for (unsigned expert = 0; expert < 3; ++expert) {
+        const std::string one = experts + std::to_string(expert) + ".";
+        if (areStacked) {
+          for (const char *name : {"gate_proj", "up_proj", "down_proj"})
+            for (const char *end : {".weight", ".weight_scale_inv"})
+              sources.erase(one + name + end);
+          continue;
+        }
+        weight(one + "gate_proj.weight", {1, 70, 133, 128, 128, expert},
+               "[70,133]", "[1,2]", areScaled);
+        weight(one + "up_proj.weight", {1, 70, 133, 128, 128, expert + 9},
+               "[70,133]", "[1,2]", areScaled);
+        weight(one + "down_proj.weight", {1, 133, 70, 128, 128, expert + 18},
+               "[133,70]", "[2,1]", areScaled);
+      }
+      std::vector<float> values = load(sources);
+      ASSERT_FALSE(values.empty()) << error.text;
+      EXPECT_EQ(report.scaled, areScaled ? 9 : 0);
+      EXPECT_EQ(report.tensors, 3 + 9);
+      if (areScaled)
+        EXPECT_TRUE(values == expected) << areStacked;
+      expected = std::move(values);
+    }
+  }
+}
+
+// Sizes of blocks, types of elements and scales, a scale for the whole matrix.
+TEST_F(Weights, ScalesHaveBlocksOfOtherSizes) {
+  auto configure = [&](const std::string &size) {
+    folder.write("config.json", "{\"quantization_config\": {\"quant_method\": "
+                                "\"fp8\"" +
+                                    size + "}}");
+  };
+  const std::string name = "h.0.attn.c_attn.weight";
+  configure(", \"weight_block_size\": [3, 4]");
+  Scaled matrix(1, 4, 6, 3, 4, 5);
+  sources[name] = {"F32", "[4,6]", floats(matrix.values)};
+  std::vector<float> expected = load(sources);
+  sources[name] = {"F8_E4M3", "[4,6]", matrix.bytes};
+  sources[name + "_scale_inv"] = {"F32", "[2,2]", floats(matrix.scales)};
+  EXPECT_EQ(load(sources), expected) << error.text;
+  // Blocks of 128 are what is meant without a word.
+  configure("");
+  EXPECT_EQ(refusal(sources),
+            "tensor 'h.0.attn.c_attn.weight_scale_inv' of 'w.safetensors' "
+            "needs the shape [1, 1], a scale for each block of "
+            "'h.0.attn.c_attn.weight', but got [2, 2]");
+  // One for all, however it is written, and powers of two.
+  configure(", \"weight_block_size\": null");
+  matrix.bytes = "";
+  matrix.values.clear();
+  for (int i = 0; i < 24; ++i) {
+    const int code = i * 10 + i / 12 * 3; // E5M2, without its infinities.
+    matrix.bytes += char(code & 0xFB);
+    const int bits = code & 0xFB, exponent = bits >> 2 & 31;
+    const double size = exponent ? std::ldexp(4 + (bits & 3), exponent - 17)
+                                 : std::ldexp(bits & 3, -16);
+    matrix.values.push_back(float((bits & 0x80 ? -size : size) / 4));
+  }
+  sources.erase(name + "_scale_inv");
+  sources[name] = {"F32", "[4,6]", floats(matrix.values)};
+  expected = load(sources);
+  ASSERT_FALSE(expected.empty()) << error.text;
+  sources[name] = {"F8_E5M2", "[4,6]", matrix.bytes};
+  for (const char *shape : {"[]", "[1]", "[1,1]"}) {
+    sources[name + "_scale_inv"] = {"BF16", shape, bfloats({0.25})};
+    EXPECT_EQ(load(sources), expected) << shape << error.text;
+    sources[name + "_scale_inv"] = {"F8_E8M0", shape, "\x7D"};
+    EXPECT_EQ(load(sources), expected) << shape << error.text;
+  }
+}
+
+TEST_F(Weights, ScalesAreRefused) {
+  const std::string name = "h.0.attn.c_attn.weight";
+  const std::string scales = name + "_scale_inv";
+  sources[name] = {"F8_E4M3", "[4,6]", std::string(24, '\x38')};
+  EXPECT_EQ(refusal(sources),
+            "tensor 'h.0.attn.c_attn.weight' of 'w.safetensors' is F8_E4M3, "
+            "whose values need scales, but there is no tensor "
+            "'h.0.attn.c_attn.weight_scale_inv'");
+  sources[scales] = {"F32", "[1,1]", floats({2})};
+  EXPECT_FALSE(load(sources).empty()) << error.text;
+  sources[scales] = {"I32", "[1,1]", floats({2})};
+  EXPECT_EQ(refusal(sources),
+            "tensor 'h.0.attn.c_attn.weight_scale_inv' of 'w.safetensors' "
+            "needs to be F32, BF16, F16 or F8_E8M0, but got I32");
+  sources[scales] = {"F32", "[1,1]", floats({NAN})};
+  EXPECT_EQ(refusal(sources),
+            "tensor 'h.0.attn.c_attn.weight' of 'w.safetensors' is nan at "
+            "[0, 0] with element 0 of 'h.0.attn.c_attn.weight_scale_inv'; "
+            "weights need to be finite");
+  sources[scales] = {"F32", "[1,1]", floats({2})};
+  sources[name].bytes[15] = '\x7F';
+  EXPECT_EQ(refusal(sources),
+            "tensor 'h.0.attn.c_attn.weight' of 'w.safetensors' is nan at "
+            "[2, 3] with element 0 of 'h.0.attn.c_attn.weight_scale_inv'; "
+            "weights need to be finite");
+  // A scale of what needs none, or of nothing.
+  sources[name] = {"F32", "[4,6]", floats(weight)};
+  EXPECT_EQ(refusal(sources),
+            "'w.safetensors' has the tensor "
+            "'h.0.attn.c_attn.weight_scale_inv', which the model has not");
+  sources.erase(scales);
+  // A vector has no blocks.
+  sources["h.0.attn.c_attn.bias"] = {"F8_E4M3", "[6]", std::string(6, '\x38')};
+  sources["h.0.attn.c_attn.bias_scale_inv"] = {"F32", "[1]", floats({2})};
+  EXPECT_EQ(refusal(sources),
+            "tensor 'h.0.attn.c_attn.bias' of 'w.safetensors' needs two "
+            "dimensions or more, as it has scales of blocks, but got the shape "
+            "[6]");
+}
+
+// A head and an embedding are compared by their values.
+TEST_F(Weights, ATiedPairMayBeScaled) {
+  sources["wte.weight"] = {"F8_E4M3", "[5,4]", std::string(20, '\x38')};
+  sources["wte.weight_scale_inv"] = {"F32", "[1,1]", floats({1.5})};
+  sources["lm_head.weight"] = {"F32", "[5,4]",
+                               floats(std::vector<float>(20, 1.5))};
+  EXPECT_FALSE(load(sources).empty()) << error.text;
+  sources["lm_head.weight"] = {"F8_E4M3", "[5,4]", std::string(20, '\x30')};
+  sources["lm_head.weight_scale_inv"] = {"F32", "[1,1]", floats({3})};
+  EXPECT_FALSE(load(sources).empty()) << error.text;
+  sources["lm_head.weight_scale_inv"] = {"F32", "[1,1]", floats({2})};
+  EXPECT_EQ(refusal(sources),
+            "'lm_head.weight' of 'w.safetensors' differs from 'wte.weight', "
+            "first at element 0: 1 and 1.5; but the model has them tied "
+            "(tie_word_embeddings)");
+}
+
 // An error has names of both sides, some of each.
 TEST_F(Weights, MissingTensorsAreToldBesideThoseThatAreThere) {
   std::map<std::string, Source> others;
@@ -387,7 +579,7 @@ TEST_F(Weights, Refusals) {
             "[6], but got [3]");
   EXPECT_EQ(with("wte.weight", {"I32", "[5,4]", floats(wte)}),
             "tensor 'wte.weight' of 'w.safetensors' needs to be F32, BF16 or "
-            "F16, but got I32");
+            "F16, or F8_E4M3 or F8_E5M2 with scales, but got I32");
   std::vector<float> bad = weight;
   bad[15] = NAN; // Row 2, column 3: the first of the second part.
   EXPECT_EQ(with("h.0.attn.c_attn.weight", {"F32", "[4,6]", floats(bad)}),

@@ -118,6 +118,13 @@ constexpr int64_t kRankSumElements = 1024;
 /// number of elements.
 std::string getRankSumName(int64_t numTerms, mlir::Type element);
 
+/// The kernel for rows of experts that moves `unitBytes` at a time; with 0 the
+/// one that makes offsets. See RepriseCudaRows.
+std::string getRankRowsName(int64_t unitBytes);
+
+/// The units that the schedule of `module` needs, 0 among them.
+llvm::SmallVector<int64_t> getRankRowsUnits(mlir::ModuleOp module);
+
 /// Of all kernels of `@device`, in the phase `gpu` or `nvvm`.
 std::vector<KernelFacts> getKernelFacts(mlir::ModuleOp module);
 

@@ -12,10 +12,10 @@
 class RT_RowsOp<string mnemonic> : RT_Op<mnemonic, [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let arguments = (ins Variadic<RT_Buffer>:$inputs, Variadic<AnyStaticShapeMemRef>:$outputs,
-                       StrAttr:$axis, I64Attr:$ranks);
+                       Optional<AnyStaticShapeMemRef>:$workspace, StrAttr:$axis, I64Attr:$ranks);
   let results = (outs Variadic<AnyStaticShapeTensor>:$results);
   let assemblyFormat = [{
-    $inputs (`to` `(` $outputs^ `)`)? `over` $axis `ranks` $ranks attr-dict
+    $inputs (`to` `(` $outputs^ `)`)? (`workspace` `(` $workspace^ `)`)? `over` $axis `ranks` $ranks attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -42,10 +42,12 @@ def RT_GatherOffsetsOp : RT_RowsOp<"gather_offsets"> {
 def RT_SendRowsOp : RT_RowsOp<"send_rows"> {
   let summary = "Rows go to the ranks of their experts";
   let description = [{
-    As `nn.send_rows`, whose operands are the inputs.
+    As `nn.send_rows`, whose operands are the inputs. On GPUs the host knows no offsets: rows go in
+    slots of one size, and there is a workspace for those of all ranks.
 
     * (C1) All operands are tensors and there are results; or all are buffers and there are outputs.
     * (C2) Types are those of `nn.send_rows` for `ranks` ranks.
+    * (C3) On buffers of a GPU, whose module has `rt.gemm_workspace`, the workspace has that room.
 
     Example:
 
@@ -58,10 +60,12 @@ def RT_SendRowsOp : RT_RowsOp<"send_rows"> {
 def RT_ReturnRowsOp : RT_RowsOp<"return_rows"> {
   let summary = "Rows come back from the ranks of their experts";
   let description = [{
-    As `nn.return_rows`, whose operands are the inputs.
+    As `nn.return_rows`, whose operands are the inputs. On GPUs there is a workspace, for the slots
+    of all ranks twice: what is sent from, and what is received into.
 
     * (C1) All operands are tensors and there are results; or all are buffers and there are outputs.
     * (C2) Types are those of `nn.return_rows` for `ranks` ranks.
+    * (C3) On buffers of a GPU, whose module has `rt.gemm_workspace`, the workspace has that room.
 
     Example:
 
