@@ -8,6 +8,7 @@
 
 #include "reprise/Dialect/RT/RTExpertRankOps.h"
 #include "Forms.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Interfaces/CostModel.h"
