@@ -116,8 +116,6 @@ static LogicalResult verifyRows(OpTy op) {
 static Value getThere(SendRowsOp op) { return getMade(op)[0]; }
 static Value getThere(ReturnRowsOp op) { return op.getInputs()[0]; }
 
-/// Offsets are the same for all and move as they are.
-static int64_t getSlotCopies(GatherOffsetsOp) { return 0; }
 /// What is sent lies in the bytes of the result.
 static int64_t getSlotCopies(SendRowsOp) { return 1; }
 static int64_t getSlotCopies(ReturnRowsOp) { return 2; }
@@ -127,7 +125,8 @@ static bool isOnGpu(Operation *op) {
   return module && module->hasAttr(kGemmWorkspaceAttr);
 }
 
-/// Bytes of slots: as many as there is room for where experts are.
+/// Bytes of slots: as many as there is room for where experts are. Offsets are
+/// the same for all and move as they are.
 template <typename OpTy>
 static int64_t getSlotBytes(OpTy op) {
   if constexpr (std::is_same_v<OpTy, GatherOffsetsOp>)

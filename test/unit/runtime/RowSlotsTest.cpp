@@ -21,14 +21,14 @@ namespace {
 /// Rows of all members, whose values say whose they are: member, expert, and
 /// the number among those.
 struct Routing {
-  int64_t experts, members, room; ///< of a slot
+  int64_t experts, members, room;       ///< of a slot
   std::vector<std::vector<int>> counts; ///< by member and expert
   std::vector<int32_t> offsets;
 
   Routing(int64_t experts, int64_t members, int64_t room, unsigned seed)
       : experts(experts), members(members), room(room), counts(members) {
     for (std::vector<int> &own : counts) {
-      std::vector<int> left(size_t(members), int(room));
+      std::vector<int> left(counts.size(), int(room));
       for (int64_t e = 0; e < experts; ++e) {
         seed = seed * 1664525 + 1013904223;
         int &rest = left[size_t(e / (experts / members))];
@@ -82,9 +82,8 @@ std::string bytesOf(const Routing::Rows &rows, int64_t count) {
 // round: with experts that have nothing, nobody's rows, and room for few or
 // many more.
 TEST(RowSlots, AreWhatExpertsHave) {
-  for (auto [experts, members, room] :
-       std::vector<std::array<int64_t, 3>>{{4, 2, 6}, {6, 3, 2}, {8, 2, 13},
-                                           {5, 1, 9}, {4, 4, 1}, {12, 4, 7}})
+  for (auto [experts, members, room] : std::vector<std::array<int64_t, 3>>{
+           {4, 2, 6}, {6, 3, 2}, {8, 2, 13}, {5, 1, 9}, {4, 4, 1}, {12, 4, 7}})
     for (unsigned seed = 0; seed < 40; ++seed) {
       const Routing routing(experts, members, room, seed);
       const int64_t numThere = members * room, numHome = members * room + 1;
@@ -92,9 +91,8 @@ TEST(RowSlots, AreWhatExpertsHave) {
         const int64_t numFrom = areOfTokens ? numHome : numThere;
         const int64_t numTo = areOfTokens ? numThere : numHome;
         auto rowsOf = [&](int64_t member, bool ofTokens, int64_t count) {
-          return bytesOf(ofTokens ? routing.home(member)
-                                  : routing.there(member),
-                         count);
+          return bytesOf(
+              ofTokens ? routing.home(member) : routing.there(member), count);
         };
         // sent[a][b]: what a has for b.
         std::vector<std::string> sent;
