@@ -19,8 +19,8 @@ static int64_t ceilDiv(int64_t count, int64_t step) {
   return count / step + (count % step != 0);
 }
 
-const TensorEntry *
-reprise::runtime::findScales(const TensorSet &set, const TensorEntry &whole) {
+const TensorEntry *reprise::runtime::findScales(const TensorSet &set,
+                                                const TensorEntry &whole) {
   if (whole.type->use != ElementUse::Scaled)
     return nullptr;
   char name[512];

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Usage: reprise-scale-weights IN.safetensors SCALED.safetensors PLAIN.safetensors
+// Usage: reprise-scale-weights IN.safetensors SCALED.safetensors
+// PLAIN.safetensors
 //                              [--rows=128] [--columns=128] [--stack]
 //
 // Writes the weights of IN twice: as large models are published, where matrices
@@ -182,9 +183,10 @@ static void scaleAll(const llvm::StringMap<Tensor> &tensors, File &scaled,
 static bool write(llvm::StringRef path, const File &file) {
   std::string header = "{", data;
   for (const auto &[name, tensor] : file) {
-    std::string shape = llvm::join(
-        llvm::map_range(tensor.shape, [](int64_t n) { return llvm::itostr(n); }),
-        ",");
+    std::string shape =
+        llvm::join(llvm::map_range(tensor.shape,
+                                   [](int64_t n) { return llvm::itostr(n); }),
+                   ",");
     header += (data.empty() ? "\"" : ",\"") + name + "\":{\"dtype\":\"" +
               tensor.type + "\",\"shape\":[" + shape + "],\"data_offsets\":[" +
               llvm::itostr(int64_t(data.size())) + ",";

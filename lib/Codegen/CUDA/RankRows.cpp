@@ -8,8 +8,8 @@
 //
 // Kernels that no launch of the schedule names: the runtime launches them where
 // ranks exchange rows of experts, before and behind what is sent in slots of
-// one size. They do what placeOf of runtime/transport/RowSlots.h says, a row for
-// each block: all its threads find the place of the row, by loads that they
+// one size. They do what placeOf of runtime/transport/RowSlots.h says, a row
+// for each block: all its threads find the place of the row, by loads that they
 // share, and then copy it together.
 //
 //===----------------------------------------------------------------------===//
@@ -69,9 +69,7 @@ private:
   Value id(int64_t number) {
     return code.load(code.getI64Type(), kernel.ids, code.i64(number));
   }
-  Value divide(Value a, Value b) {
-    return arith::DivUIOp::create(code, a, b);
-  }
+  Value divide(Value a, Value b) { return arith::DivUIOp::create(code, a, b); }
   Value at(Value member, Value expert) {
     Value place = code.add(code.mul(member, code.add(experts, 1)), expert);
     return code.cast(code.load(code.getI32Type(), offsets, place),
@@ -108,8 +106,7 @@ RowCode::sumOverMembers(unsigned numSums,
 
 Value RowCode::countOf(Value slot) {
   Value whose = code.select(areOfTokens, self, slot);
-  Value first =
-      code.select(areOfTokens, code.mul(slot, perMember), ownFirst);
+  Value first = code.select(areOfTokens, code.mul(slot, perMember), ownFirst);
   return code.sub(at(whose, code.add(first, perMember)), at(whose, first));
 }
 
@@ -117,13 +114,12 @@ Value RowCode::countOf(Value slot) {
 /// lower members for its own.
 Value RowCode::placeAtExperts(Value slot, Value row) {
   Value begin = at(slot, ownFirst), end = code.sub(perMember, code.i64(1));
-  Value expert = code.loop(
-      zero, end, 1, zero, [&](Value lower, ValueRange old) -> Values {
+  Value expert =
+      code.loop(zero, end, 1, zero, [&](Value lower, ValueRange old) -> Values {
         Value next = at(slot, code.add(code.add(ownFirst, lower), 1));
         Value isBehind = code.less(code.sub(next, begin), code.add(row, 1));
-        return {code.add(old[0],
-                         arith::ExtUIOp::create(code, code.getI64Type(),
-                                                isBehind))};
+        return {code.add(
+            old[0], arith::ExtUIOp::create(code, code.getI64Type(), isBehind))};
       })[0];
   expert = code.add(ownFirst, expert);
   Value before = sumOverMembers(1, [&](Value member) -> Values {
@@ -145,8 +141,7 @@ void RowCode::findPlace() {
   });
   // Blocks behind all slots read the last one's numbers, and have none.
   Value last = code.min(slot, code.sub(members, code.i64(1)));
-  Value count =
-      code.select(code.less(slot, members), countOf(last), zero);
+  Value count = code.select(code.less(slot, members), countOf(last), zero);
   isFilled = code.less(row, count);
   Value surplus = code.sub(code.add(sums[0], block), code.add(sums[1], count));
   Value filled = code.choose(
@@ -165,8 +160,8 @@ void RowCode::copyRow(int64_t unitBytes) {
   Type word = unitBytes == 2 ? code.getI16Type() : code.getI32Type();
   code.lanes = std::max<int64_t>(unitBytes / 4, 1);
   Type unit = code.lanes > 1 ? Type(code.lanesOf(word)) : word;
-  Value nothing = arith::ConstantOp::create(
-      code, cast<TypedAttr>(code.getZeroAttr(unit)));
+  Value nothing =
+      arith::ConstantOp::create(code, cast<TypedAttr>(code.getZeroAttr(unit)));
   auto offset = [&](Value row, Value number) {
     return code.mul(code.add(code.mul(row, units), number), code.lanes);
   };

@@ -35,7 +35,9 @@ std::vector<int32_t> allOffsets() {
 /// A number for each row: of its member, its expert, and among those.
 struct Name {
   int64_t member, expert, number;
-  int64_t value() const { return 1 + (member * kExperts + expert) * 8 + number; }
+  int64_t value() const {
+    return 1 + (member * kExperts + expert) * 8 + number;
+  }
 };
 
 std::vector<int64_t> atHome(int64_t member) {
@@ -73,9 +75,8 @@ std::vector<T> elementsOf(std::vector<int64_t> rows, int64_t count,
   std::vector<T> elements;
   for (int64_t row = 0; row < count; ++row)
     for (int64_t i = 0; i < width; ++i)
-      elements.push_back(row < int64_t(rows.size())
-                             ? T(rows[size_t(row)] * 100 + i)
-                             : rest);
+      elements.push_back(
+          row < int64_t(rows.size()) ? T(rows[size_t(row)] * 100 + i) : rest);
   return elements;
 }
 
