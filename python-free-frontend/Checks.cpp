@@ -383,19 +383,6 @@ void Checker::checkReductionGroups() {
               " micro-batches of a step, but got " + Twine(groups));
 }
 
-/// What to write for a global batch of `global` sequences, of which `ranks`
-/// that take `size` at once have no whole number: the next multiple, and the
-/// largest micro-batch of at most `size` that divides it.
-static std::string suggestBatch(int64_t global, int64_t size, int64_t ranks) {
-  std::string words = "; --global-batch-size=" +
-                      std::to_string(llvm::alignTo(global, size * ranks)) +
-                      " would do";
-  while (size > 0 && global % (size * ranks) != 0)
-    --size;
-  return size == 0 ? words
-                   : words + ", or --micro-batch-size=" + std::to_string(size);
-}
-
 void Checker::checkTrain() {
   StringRef positions = nameOf<&Model::numPositions>();
   if (train.seqLength > model.numPositions)

@@ -338,6 +338,10 @@ void resolveShorthands(std::vector<Entry> &entries, Diagnostics &diagnostics);
 /// `; write 1000`, of a value that the key does not take but in another
 /// spelling (1_000, 1e3, yes, text in quotes); otherwise nothing.
 std::string suggestSpelling(const Key &key, const Value &value);
+/// What to write for a global batch of `global` sequences, of which `ranks`
+/// that take `size` at once have no whole number: the next multiple, and the
+/// largest micro-batch of at most `size` that divides it.
+std::string suggestBatch(int64_t global, int64_t size, int64_t ranks);
 
 /// Reads `value` into the key's member. Null leaves the default.
 void assign(const Key &key, const Value &value, Description &description,

@@ -1,4 +1,4 @@
-//===- Spelling.cpp - Values in the spelling of others ----------*- C++ -*-===//
+//===- Spelling.cpp - What to write instead of a value ----------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,7 +8,8 @@
 //
 // Numbers and switches as Python, other versions of YAML, and people write
 // them. They are not read: 1,000 is one number here and another one there. But
-// an error says how what is probably meant is written.
+// an error says how what is probably meant is written. Of a batch that ranks do
+// not share it says which size they would.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Regex.h"
 
 #include <cmath>
@@ -97,4 +99,15 @@ std::string reprise::frontend::suggestSpelling(const Key &key,
     return "";
   bool isQuoted = one.kind == Value::Quoted && *other == text;
   return "; write " + *other + (isQuoted ? " without quotes" : "");
+}
+
+std::string reprise::frontend::suggestBatch(int64_t global, int64_t size,
+                                            int64_t ranks) {
+  std::string words = "; --global-batch-size=" +
+                      std::to_string(llvm::alignTo(global, size * ranks)) +
+                      " would do";
+  while (size > 0 && global % (size * ranks) != 0)
+    --size;
+  return size == 0 ? words
+                   : words + ", or --micro-batch-size=" + std::to_string(size);
 }
