@@ -70,8 +70,9 @@ static StringRef getPositions(const Family &family) {
 static StringRef getNorm(const Family &family) {
   return family.blocks.norm == NormKind::RMSNorm ? "RMSNorm" : "LayerNorm";
 }
+/// No word means norms of what attention and MLP add, without one before.
 static StringRef getBlockType(const Family &family) {
-  return family.tensors.attentionNorm.empty() ? "post_ln" : "pre_ln";
+  return family.tensors.attentionNorm.empty() ? "" : "pre_ln";
 }
 static StringRef hasQueryKeyValueBias(const Family &family) {
   return family.blocks.queryKeyValueBias == BiasKind::Always ? "true" : "false";

@@ -101,13 +101,25 @@ std::string reprise::frontend::suggestSpelling(const Key &key,
   return "; write " + *other + (isQuoted ? " without quotes" : "");
 }
 
+/// The largest divisor of `number` that is at most `most`.
+static int64_t findDivisor(int64_t number, int64_t most) {
+  int64_t found = 1;
+  for (int64_t k = 1; k <= number / k; ++k)
+    for (int64_t divisor : {k, number / k})
+      if (number % k == 0 && divisor <= most)
+        found = std::max(found, divisor);
+  return found;
+}
+
 std::string reprise::frontend::suggestBatch(int64_t global, int64_t size,
                                             int64_t ranks) {
-  std::string words = "; --global-batch-size=" +
-                      std::to_string(llvm::alignTo(global, size * ranks)) +
-                      " would do";
-  while (size > 0 && global % (size * ranks) != 0)
-    --size;
-  return size == 0 ? words
-                   : words + ", or --micro-batch-size=" + std::to_string(size);
+  int64_t next = llvm::alignTo(global, size * ranks);
+  std::string words;
+  if (next <= INT32_MAX) // What the key takes at most.
+    words = "; --global-batch-size=" + std::to_string(next) + " would do";
+  if (global % ranks != 0)
+    return words;
+  return words + (words.empty() ? "; " : ", or ") + "--micro-batch-size=" +
+         std::to_string(findDivisor(global / ranks, size)) +
+         (words.empty() ? " would do" : "");
 }

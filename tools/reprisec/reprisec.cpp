@@ -17,6 +17,7 @@
 #include "StepTimes.h"
 #include "mlir/IR/MLIRContext.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Pipelines/Registration.h"
 #include "reprise/Pipelines/StagePrograms.h"
 #include "llvm/Support/InitLLVM.h"
@@ -239,7 +240,11 @@ LogicalResult Compilation::keepUndecided() {
   if (failed(runPhases(*module, from, undecided, recompute,
                        options.inference == "on")))
     return failure();
+  // Other plans are packed as they come, whatever a plan file says of its own.
+  Attribute packing = (*module)->removeAttr(rt::kActivationsFirstAttr);
   FailureOr<std::string> text = printUndecided(*module, undecided);
+  if (packing)
+    (*module)->setAttr(rt::kActivationsFirstAttr, packing);
   if (failed(text))
     return failure();
   undecidedText = std::move(*text);
@@ -252,6 +257,8 @@ LogicalResult Compilation::decideAll() {
   if (from < Phase::Remat && to >= Phase::Remat &&
       failed(readPlanFile(*module, recompute, planName)))
     return failure();
+  if (stages) // Their arenas hold micro-batches in flight, all together.
+    (*module)->removeAttr(rt::kActivationsFirstAttr);
   if (failed(keepUndecided()))
     return failure();
   if (command.budget)
