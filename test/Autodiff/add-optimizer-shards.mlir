@@ -82,7 +82,7 @@ module attributes {nn.mesh = #nn.mesh<dp = 2, tp = 6, kv = 3 step 2, kv_copies =
 //  CHECK-NEXT:   %[[ROW:.*]] = nn.broadcast %[[OWN]]
 //  CHECK-NEXT:   %[[PARTS:.*]] = nn.all_gather %[[ROW]] to I over "tp" dim 0 {{.*}} -> tensor<2xf32>
 //  CHECK-NEXT:   %[[ALL:.*]] = nn.all_gather %[[PARTS]] to I over "ep" dim 0 {{.*}} -> tensor<4xf32>
-//  CHECK-NEXT:   nn.global_norm %{{.*}}, %[[ALL]] :
+//  CHECK-NEXT:   nn.global_norm %{{.*}}, %[[ALL]] {{.*}} : (tensor<4xf32>, tensor<4xf32>)
 module attributes {nn.mesh = #nn.mesh<tp = 2, ep = 2, ep_copies = 2>, nn.distributed_optimizer,
                    nn.train = {adam_beta1 = 9.0e-01, adam_beta2 = 9.5e-01, adam_eps = 1.0e-08, weight_decay = 1.0e-01, clip_grad = 1.0}} {
   func.func @step(%e: tensor<2x3x8xf32> {nn.parameter = #nn.parameter<name = "e", init = zeros>, nn.layout = #nn.layout<tp = S(1), ep = S(0), ep_copies = R>},

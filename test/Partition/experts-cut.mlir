@@ -26,7 +26,7 @@ module attributes {nn.mesh = #nn.mesh<dp = 4, tp = 2, ep = 2 step 2, ep_copies =
 //  CHECK-NEXT:   %[[C:.*]] = nn.combine %[[R]], %[[O]], %[[P]]
 //  CHECK-NEXT:   %[[SUM:.*]] = nn.all_reduce %[[C]] over "tp"
 
-// SP:       nn.choose_experts {{.*}} tensor<2x4x4xf32>
+// SP:       nn.choose_experts %{{.*}} : (tensor<2x4x4xf32>)
 // SP:       %[[X:.*]] = nn.all_gather %{{.*}} to R over "tp" dim 1
 // SP-NEXT:  nn.dispatch %[[X]]
 // SP-NEXT:  nn.send_rows

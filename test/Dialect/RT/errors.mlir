@@ -700,7 +700,8 @@ func.func @state_stack() {
 // -----
 
 func.func @cut_extent() {
-  // expected-error @+1 {{needs an axis, a dimension of at least 0 and an extent of at least 1, but got 'tp', 0 and 0}}
+  // expected-error @+2 {{needs an axis, a dimension of at least 0 and an extent of at least 1, but got 'tp', 0 and 0}}
+  // expected-error @+1 {{failed to parse RT_StateAttr parameter 'cuts'}}
   %b = rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "w", init = zeros, cuts = [<"tp", dim = 0, extent = 0>]>} : memref<2x4xf32>
   return
 }
