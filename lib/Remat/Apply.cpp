@@ -129,16 +129,16 @@ Operation *Replayer::takePart(Value whole, ShareAttr decision) {
       last = user;
   if (!last)
     last = whole.getDefiningOp();
-  auto mayBeShared = [](Operation *op) {
-    return op->hasTrait<nn::Pointwise>() || op->hasTrait<nn::Rowwise>();
-  };
-  while (mayBeShared(last->getNextNode()))
-    last = last->getNextNode();
+  // An argument that backward alone reads is there from the beginning.
+  Operation *next =
+      last ? last->getNextNode() : &step.backward->getBlock()->front();
+  while (next->hasTrait<nn::Pointwise>() || next->hasTrait<nn::Rowwise>())
+    next = next->getNextNode();
   StringRef axis = decision.getAxis();
   int64_t ranks =
       countRanks(step.backward->getParentOfType<func::FuncOp>(), axis);
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointAfter(last);
+  builder.setInsertionPoint(next);
   Operation *part = nn::createPart(builder, whole.getLoc(), whole, axis,
                                    getCutDim(whole, ranks), ranks);
   part->setAttr(kShareAttr, builder.getUnitAttr());

@@ -217,6 +217,6 @@ LogicalResult RematDialect::verifyRegionArgAttribute(Operation *op, unsigned,
     return success();
   return op->emitOpError("needs #remat.share with a segment of at least 0 as "
                          "'remat.decision' for what remat says of argument ")
-         << argument << ", but got '" << attribute.getName() << "' with value "
-         << attribute.getValue();
+         << argument << ", but got '" << attribute.getName().strref()
+         << "' with value " << attribute.getValue();
 }
