@@ -38,12 +38,13 @@ module attributes {nn.mesh = #nn.mesh<ep = 2>} {
   func.func private @both(%x: tensor<8x16xf32>, %y: tensor<8x16xf32>) -> tensor<8x16xf32> attributes {rt.kernel} {
     return %x : tensor<8x16xf32>
   }
+  func.func private @offsets(tensor<8x16xf32>) -> tensor<2x5xi32> attributes {rt.kernel}
   func.func private @large(tensor<8x16xf32>) -> tensor<4096xf32> attributes {rt.kernel}
   func.func private @small(tensor<4096xf32>) -> tensor<8x16xf32> attributes {rt.kernel}
   func.func @step(%x0: tensor<8x16xf32> {nn.parameter = #nn.parameter<name = "x", init = zeros>},
                   %w: tensor<16x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>},
-                  %v: tensor<8x16xf32> {nn.parameter = #nn.parameter<name = "v", init = zeros>},
-                  %all: tensor<2x5xi32> {nn.parameter = #nn.parameter<name = "o", init = zeros>}) {
+                  %v: tensor<8x16xf32> {nn.parameter = #nn.parameter<name = "v", init = zeros>}) {
+    %all = rt.launch @offsets(%x0) : (tensor<8x16xf32>) -> tensor<2x5xi32>
     // The peak is somewhere else.
     %l = rt.launch @large(%x0) : (tensor<8x16xf32>) -> tensor<4096xf32>
     %x1 = rt.launch @small(%l) : (tensor<4096xf32>) -> tensor<8x16xf32>
