@@ -1,4 +1,4 @@
-# Whether the second of two programs for a pipeline needs fewer bytes on each stage.
+# On how many stages the second of two programs for a pipeline needs fewer bytes.
 # usage: fewer-bytes.sh PROGRAM PROGRAM
 for program; do
   "$program" --describe | tr -d ' \n' | sed 's/.*"planned_bytes_of_stages":\[\([0-9,]*\)\].*/\1/' |
@@ -6,5 +6,5 @@ for program; do
   echo >>"$program.stages"
 done
 paste "$1.stages" "$2.stages" | awk '
-  NF == 2 { ++count; fewer += $2 < $1 }
-  END { print fewer == count ? "fewer on each of " count " stages" : "more on a stage" }'
+  NF == 2 { ++count; fewer += $2 < $1; more += $2 > $1 }
+  END { print more ? "more on a stage" : "fewer on " fewer " of " count " stages" }'
