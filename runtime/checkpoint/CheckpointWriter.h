@@ -37,7 +37,8 @@ struct SaveSettings {
   /// Files of parameters get no larger, if they have more than one tensor.
   int64_t shardBytes = INT64_C(5'000'000'000);
   SaveRoom room = {};
-  /// Who makes sums over ranks, if not the program; null: it does.
+  /// Who made sums over ranks in this run or before it, if not the program;
+  /// null: it did.
   const char *sums = nullptr;
   /// By what the run is known again; null: it is not.
   const CheckpointOptions *options = nullptr;

@@ -402,9 +402,11 @@ bool Checkpoint::checkSums(ThreadPool &pool, Error &error) {
 }
 
 bool Checkpoint::openRun(Resumed &resumed, Error &error) {
-  return readTrainer(error) && integer("step", resumed.state.step, error) &&
-         checkRun(error) && readMark(resumed.data, error) &&
-         findChanges(resumed.changes, error) &&
+  if (!readTrainer(error))
+    return false;
+  resumed.hasOtherSums = bool(document.root().find("sums"));
+  return integer("step", resumed.state.step, error) && checkRun(error) &&
+         readMark(resumed.data, error) && findChanges(resumed.changes, error) &&
          readOutliers("losses", resumed.state.losses, error) &&
          readOutliers("grad_norms", resumed.state.gradNorms, error);
 }

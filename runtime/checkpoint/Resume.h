@@ -21,6 +21,8 @@ struct Resumed {
   Path folder = Path("%s", ""); ///< The checkpoint; empty for a fresh run.
   RunState state;
   DataMark data; ///< What it was trained on.
+  /// Whether sums over ranks of a step before it were not the program's.
+  bool hasOtherSums = false;
   /// "lr 0.002 then, 0.005 now", and more keys of the section `train`; empty if
   /// they are the same.
   Error changes;

@@ -33,7 +33,9 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
     settings.data = resumed.data;
   settings.companionsFrom = goesOn ? resumed.folder.chars : options.initFrom;
   settings.tokenizer = tokenizer;
-  settings.sums = options.ncclSums ? kNcclSums : nullptr;
+  // Bits that depend on them remain when another run goes on.
+  settings.sums =
+      options.ncclSums || resumed.hasOtherSums ? kNcclSums : nullptr;
   settings.room = {options.saveFromCopy, model.budgetBytes};
   if (!writer.start(settings, goesOn ? resumed.folder.chars : nullptr,
                     resumed.state.step, arena, pool, ranks, error))
