@@ -18,15 +18,6 @@
 
 using namespace reprise::runtime;
 
-Group reprise::runtime::groupOfRow(const RepriseModel &model,
-                                   const RepriseCollective &row, int rank) {
-  Group all = groupOf(model, rank, row.axis);
-  if (row.numMembers == 0)
-    return all;
-  return {all.rankOf(row.firstMember), all.stride * row.memberStride,
-          row.numMembers};
-}
-
 namespace {
 /// A launch, and the rank that runs it.
 struct Call {
@@ -49,7 +40,14 @@ struct Call {
     return {addresses[i], buffer(i).bytes / sizeOf(number())};
   }
   Blocks blocks() const { return {row().blocks, row().blockElements}; }
-  Group group() const { return groupOfRow(model, row(), rank); }
+  /// The ranks along the axis that take part.
+  Group group() const {
+    Group all = groupOf(model, rank, row().axis);
+    if (row().numMembers == 0)
+      return all;
+    return {all.rankOf(row().firstMember), all.stride * row().memberStride,
+            row().numMembers};
+  }
   bool check(int i, int64_t least, Error &error) const {
     return checkRange(launch.name, buffer(i), least, model.arenaBytes, error);
   }

@@ -15,10 +15,6 @@
 
 namespace reprise::runtime {
 
-/// The ranks that take part in what `rank` does by this row.
-Group groupOfRow(const RepriseModel &model, const RepriseCollective &row,
-                 int rank);
-
 /// Checks a launch of REPRISE_LAUNCH_COLLECTIVE, whose buffers lie in the
 /// arena: its row, whether `rank` takes part, and what the buffers have room
 /// for.

@@ -61,7 +61,7 @@ static bool findPeers(const RepriseModel &model, int rank, Has has,
 namespace {
 /// What ranks need of NCCL: of one, or the most of all.
 struct Needs {
-  int begun, pairs, groups;
+  int begun, pairs;
   int multiprocessors; ///< That there are; the least of all.
 };
 } // namespace
@@ -88,21 +88,19 @@ static bool combine(Transport &ranks, Needs &needs, Error &error) {
   for (const Needs &each : theirs)
     needs = {std::max(needs.begun, each.begun),
              std::max(needs.pairs, each.pairs),
-             std::max(needs.groups, each.groups),
              std::min(needs.multiprocessors, each.multiprocessors)};
   return good;
 }
 
 bool CudaRankMemory::connect(Transport &ranks, Error &error) {
-  if (!lanes.findLanes(ranks.rank(), error) ||
-      (usesSums && !sums.findGroups(ranks.rank(), error)))
+  if (!lanes.findLanes(ranks.rank(), error))
     return false;
-  Needs needs = {countBegun(model), lanes.countPairs(), sums.countGroups(),
+  Needs needs = {countBegun(model), lanes.countPairs(),
                  device.info().multiprocessors};
   ConnectionBlocks blocks;
   if (!combine(ranks, needs, error) ||
-      !shareBlocks((needs.begun > 0 ? 2 : 1) + needs.groups, needs.pairs,
-                   needs.multiprocessors, blocks, error))
+      !shareBlocks(needs.begun > 0 ? 2 : 1, needs.pairs, needs.multiprocessors,
+                   blocks, error))
     return false;
   nccl.setBlocks(blocks);
   if (!nccl.connect(ranks, error))
@@ -113,7 +111,7 @@ bool CudaRankMemory::connect(Transport &ranks, Error &error) {
          nccl.greet(peers.begin(), int(peers.size()), error) &&
          lanes.connect(ranks, error) &&
          (needs.begun == 0 || connectBeside(ranks, error)) &&
-         (!usesSums || sums.connect(ranks, error));
+         (!usesSums || nccl.greetSums(error));
 }
 
 bool CudaRankMemory::connectBeside(Transport &ranks, Error &error) {
@@ -133,7 +131,7 @@ bool CudaRankMemory::connectBeside(Transport &ranks, Error &error) {
   const char *what = "greeting GPUs once more";
   bool good = nccl.connectBeside(ranks, error) && nccl.goBeside(what, error) &&
               nccl.greet(peers.begin(), int(peers.size()), error) &&
-              (!usesSums || nccl.greetGroup(Nccl::kAllRanks, error));
+              (!usesSums || nccl.greetSums(error));
   nccl.comeBack();
   return good;
 }

@@ -20,12 +20,12 @@ namespace reprise::runtime {
 /// A GPU's memory. Everything is begun on the device's stream, or beside it on
 /// one of its own, and may be captured there: parcels go through NCCL, and sums
 /// are made by kernels of the program, in the order of `sumTree`; or those of
-/// f32 by NCCL, in an order of its own.
+/// f32 over all ranks by NCCL, in an order of its own.
 class CudaRankMemory final : public RankMemory {
 public:
   CudaRankMemory(const RepriseModel &model, Gpu &device, bool ncclSums)
       : model(model), device(device), nccl(device), lanes(model, device, nccl),
-        sums(model, nccl), usesSums(ncclSums) {}
+        sums(nccl), usesSums(ncclSums) {}
   ~CudaRankMemory();
 
   /// Connects this rank with those that it does something with. All ranks call
@@ -61,8 +61,8 @@ public:
                Error &error) override {
     return lanes.receive(what, parcel, error);
   }
-  EngineSums *engineSums(Number number) override {
-    return usesSums && number == Number::F32 ? &sums : nullptr;
+  EngineSums *engineSums(const Group &group, Number number) override {
+    return usesSums && sums.makes(group, number) ? &sums : nullptr;
   }
   bool sum(Number number, void *out, const void *const *parts, int numParts,
            int64_t count, Error &error) override;
@@ -90,7 +90,7 @@ private:
   Nccl nccl;
   CudaLanes lanes;
   NcclSums sums;
-  const bool usesSums;          ///< NCCL sums f32.
+  const bool usesSums;          ///< NCCL makes those that it can.
   List<CudaFunction> functions; ///< Of `model.cuda->sums`.
   List<CudaFunction> ofRows;    ///< Of `model.cuda->rows`.
   List<CudaAddress> parameters; ///< Of the sum that is being begun.

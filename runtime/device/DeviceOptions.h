@@ -28,7 +28,7 @@ struct DeviceOptions {
   bool tf32 = false;            ///< Of f32 products.
   bool autotune = false;        ///< Of products.
   bool nvtx = false;     ///< A range around each launch, without a graph.
-  bool ncclSums = false; ///< NCCL makes sums of f32 over ranks.
+  bool ncclSums = false; ///< NCCL sums f32 over all ranks.
 };
 
 } // namespace reprise::runtime

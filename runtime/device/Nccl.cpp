@@ -60,9 +60,6 @@ void Nccl::giveUp() {
     take(pair.ranks);
     pair.ranks = nullptr;
   }
-  for (SumGroup &group : groups)
-    take(group.ranks);
-  groups.clear();
   for (GivenUp &other : others)
     other.hasThread =
         pthread_create(&other.thread, nullptr, giveUpOne, &other) == 0;
@@ -132,9 +129,6 @@ bool Nccl::lookAtAll(double waitedSeconds, Error &error) {
     return false;
   for (Pair &pair : pairs)
     if (!look(pair.ranks, what, state, error))
-      return false;
-  for (SumGroup &group : groups)
-    if (!look(group.ranks, what, state, error))
       return false;
   return mayCome(what, waitedSeconds, error);
 }
@@ -258,16 +252,6 @@ bool Nccl::connectPair(const NcclId &id, bool isFirst, Error &error) {
          settle(pair.ranks, what, error);
 }
 
-bool Nccl::connectGroup(const NcclId &id, int size, int member, Error &error) {
-  const char *what = "connecting GPUs that sum";
-  if (!groups.push({nullptr, size}))
-    return error.set("no memory left for %zu groups of GPUs",
-                     groups.size() + 1);
-  NcclRanks &ranks = groups.back().ranks;
-  NcclResult code = connectOne(ranks, size, id, member, blocks.ofAll);
-  return check(ranks, code, what, error) && settle(ranks, what, error);
-}
-
 /// What `calls()` asks of the library is one piece of work; it returns what
 /// went wrong.
 template <typename Calls>
@@ -331,17 +315,16 @@ bool Nccl::greet(const int *peers, int numPeers, Error &error) {
   return meet(what, size_t(2 * numPeers + 1) * kGreeting, begin, error);
 }
 
-bool Nccl::greetGroup(int group, Error &error) {
+bool Nccl::greetSums(Error &error) {
   const char *what = "first sums of GPUs";
-  const size_t size =
-      size_t(group == kAllRanks ? hosts->size() : groups[size_t(group)].size);
+  const auto size = size_t(hosts->size());
   auto begin = [&](char *room) {
     char *part = room + kGreeting, *root = part + (size + 1) * kGreeting;
     const NcclSum sums[] = {
         {NcclSum::Whole, room, room, kGreeting / 4, 0},
         {NcclSum::Part, part, part + size * kGreeting, kGreeting / 4, 0},
         {NcclSum::ToRoot, root, root, kGreeting / 4, 0}};
-    return sum(what, group, sums, 3, error);
+    return sum(what, sums, 3, error);
   };
   return meet(what, (size + 3) * kGreeting, begin, error);
 }
@@ -370,12 +353,10 @@ bool Nccl::exchange(const char *what, const Parcel *sends, int numSends,
   return together(used, what, calls, error);
 }
 
-bool Nccl::sum(const char *what, int group, const NcclSum *sums, int numSums,
+bool Nccl::sum(const char *what, const NcclSum *sums, int numSums,
                Error &error) {
-  const bool isOfAll = group == kAllRanks;
-  const NcclRanks whole = exchangesBeside ? beside : all;
-  const NcclRanks used = isOfAll ? whole : groups[size_t(group)].ranks;
-  const int64_t size = isOfAll ? hosts->size() : groups[size_t(group)].size;
+  const NcclRanks used = exchangesBeside ? beside : all;
+  const int64_t size = hosts->size();
   const NcclLibrary &nccl = library();
   auto calls = [&] {
     NcclResult code = 0;
@@ -420,9 +401,5 @@ bool Nccl::disconnect(Error &error) {
   for (Pair &pair : pairs)
     if (!end(pair.ranks, what, error))
       return false;
-  for (SumGroup &group : groups)
-    if (!end(group.ranks, what, error))
-      return false;
-  groups.clear();
   return (!beside || end(beside, what, error)) && end(all, what, error);
 }

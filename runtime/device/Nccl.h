@@ -16,7 +16,7 @@
 
 namespace reprise::runtime {
 
-/// A sum of f32 over the members of a group that the library makes.
+/// A sum of f32 over all ranks that the library makes.
 struct NcclSum {
   enum Kind {
     Whole, ///< All have all of it.
@@ -26,7 +26,7 @@ struct NcclSum {
   const void *from;
   void *to;     ///< The same place, or one apart.
   size_t count; ///< Of `to`.
-  int root;     ///< The member that has it.
+  int root;     ///< The rank that has it.
 };
 
 /// The GPUs of all ranks, connected by NCCL. It moves bytes, as work on the
@@ -36,8 +36,7 @@ struct NcclSum {
 ///
 /// A second connection of all ranks, with a stream of its own, is for what runs
 /// beside launches. Besides there are pairs: bytes go from the first
-/// to the second, on a stream of each, and wait for nothing but each other. And
-/// there are groups of ranks, for sums that the library makes.
+/// to the second, on a stream of each, and wait for nothing but each other.
 ///
 /// Calls of the library return at once, and the host looks at how far it is: so
 /// a rank whose peers are gone can give up.
@@ -86,19 +85,10 @@ public:
   bool connectPair(const NcclId &id, bool isFirst, Error &error);
   CudaStream streamOf(int pair) const { return pairs[size_t(pair)].stream; }
 
-  /// Connects this rank, a member of a group, with the others, which call it at
-  /// once; groups come in an order that all ranks have in common. Their numbers
-  /// here count from 0.
-  bool connectGroup(const NcclId &id, int size, int member, Error &error);
-  static constexpr int kAllRanks = -1;
   /// Sums a few elements in each way, as `greet` moves bytes.
-  bool greetGroup(int group, Error &error);
-  /// Begins sums of a group, or of all ranks (`kAllRanks`), on the stream of
-  /// exchanges.
-  bool sum(const char *what, int group, const NcclSum *sums, int numSums,
-           Error &error);
-  /// Whether exchanges are on the second connection.
-  bool isBeside() const { return exchangesBeside; }
+  bool greetSums(Error &error);
+  /// Begins sums over all ranks, on the stream of exchanges.
+  bool sum(const char *what, const NcclSum *sums, int numSums, Error &error);
 
   /// Begins to send, as the first of a pair, or to receive, on its stream.
   bool move(const char *what, int pair, char *bytes, size_t size, Error &error);
@@ -116,6 +106,7 @@ public:
   int64_t begunBytes() const { return numBegun; }
 
   int rank() const { return own; }
+  int size() const { return hosts->size(); }     ///< How many ranks there are.
   int version() const { return libraryVersion; } ///< 21803 for 2.18.3.
 
 private:
@@ -149,11 +140,6 @@ private:
   CudaEvent border = nullptr; ///< Between the two streams.
   bool exchangesBeside = false;
   List<Pair> pairs;
-  struct SumGroup {
-    NcclRanks ranks;
-    int size;
-  };
-  List<SumGroup> groups;
   ConnectionBlocks blocks;
   NcclRanks asked = nullptr; ///< Of whom the library has not taken everything.
   Transport *hosts = nullptr;

@@ -12,24 +12,21 @@
 #include "Nccl.h"
 #include "runtime/transport/Collectives.h"
 
-#include "reprise/ABI/Model.h"
-
 namespace reprise::runtime {
 
-/// Sums of f32 over ranks by NCCL's own reductions, for each group of ranks
-/// that the model's schedules sum over, and once more for what runs beside
-/// launches. Groups of all ranks have Nccl's own connections.
+/// Sums of f32 over all ranks by NCCL's own reductions. Sums over some of the
+/// ranks are not for it: several groups may each make the sum of the same value
+/// at once, whose copies have to agree to the bit, and each connection adds in
+/// an order of its own.
 class NcclSums final : public EngineSums {
 public:
-  NcclSums(const RepriseModel &model, Nccl &nccl) : model(model), nccl(nccl) {}
+  explicit NcclSums(Nccl &nccl) : nccl(nccl) {}
 
-  /// Finds the groups of `rank`, in an order that all ranks have in common.
-  bool findGroups(int rank, Error &error);
-  /// How many connections they need.
-  int countGroups() const { return int(groups.size()); }
-  /// Connects them, and lets the library take the memory that it needs for
-  /// sums. All ranks call it at once.
-  bool connect(Transport &ranks, Error &error);
+  /// Whether sums of these numbers over the group, which has several members,
+  /// are for it.
+  bool makes(const Group &group, Number number) const {
+    return number == Number::F32 && group.size == nccl.size();
+  }
 
   bool allReduce(const Group &group, const char *what, const Span *spans,
                  int numSpans, Error &error) override;
@@ -39,20 +36,9 @@ public:
                     int numSpans, Error &error) override;
 
 private:
-  /// A group with a connection of its own: the number of that is its index.
-  struct Connected {
-    Group group;
-    bool isBeside;
-  };
+  bool begin(const char *what, Error &error);
 
-  int find(const Group &group, bool isBeside) const;
-  bool add(const Group &group, bool isBeside, Error &error);
-  bool begin(const Group &group, const char *what, Error &error);
-
-  const RepriseModel &model;
   Nccl &nccl;
-  int numRanks = 1;
-  List<Connected> groups;
   List<NcclSum> sums; ///< That are being begun.
 };
 

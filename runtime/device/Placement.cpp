@@ -9,7 +9,9 @@
 #include "Placement.h"
 
 #include "runtime/transport/Collectives.h"
+#include "runtime/transport/Mesh.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -37,6 +39,26 @@ static int parseOrdinal(const char *text) {
   return isNumber && number < 1024 ? int(number) : -1;
 }
 
+/// Whether NCCL can sum something: only what all ranks sum has no copies that
+/// other groups of ranks sum.
+static bool checkSums(const RepriseModel &model, Error &error) {
+  if (model.numAxes <= 0)
+    return error.set("--nccl-sums needs a program for several ranks, but this "
+                     "one is for one");
+  const bool isOne = std::any_of(
+      model.axes, model.axes + model.numAxes, [&](const RepriseAxis &axis) {
+        return axis.step == 0 && axis.size == countRanks(model);
+      });
+  char mesh[200];
+  describeMesh(model, mesh, sizeof(mesh));
+  return isOne ||
+         error.set("--nccl-sums needs a program whose ranks are all along one "
+                   "axis, but this one has %s, and sums along one axis at a "
+                   "time, each of which several groups of ranks need to the "
+                   "bit; without the option the program makes them",
+                   mesh);
+}
+
 /// Whether what only a GPU understands is asked for on one.
 static bool checkOptions(const DeviceOptions &options,
                          const RepriseModel &model, Error &error) {
@@ -52,9 +74,7 @@ static bool checkOptions(const DeviceOptions &options,
   for (auto [given, name] : needing)
     if (given && model.target != REPRISE_TARGET_CUDA)
       return error.set("--%s needs a GPU, but this run is on the CPU", name);
-  return !options.ncclSums || model.numAxes > 0 ||
-         error.set("--nccl-sums needs a program for several ranks, but this "
-                   "one is for one");
+  return !options.ncclSums || checkSums(model, error);
 }
 
 int reprise::runtime::place(const RepriseModel *const *models, int numModels,

@@ -190,7 +190,7 @@ static constexpr OptionInfo kOptions[] = {
     {"autotune", "", &Options::autotune,
      "try several algorithms for each product at the start"},
     {"nccl-sums", "", &Options::ncclSums,
-     "let NCCL sum f32 over ranks, in an order of its own: bits are not fixed"},
+     "let NCCL sum f32 over all ranks in its own order: bits are not fixed"},
     {"nvtx", "", &Options::nvtx,
      "name each launch on the timeline of a profiler"},
     {"profile", "", &Options::profile,

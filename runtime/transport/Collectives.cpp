@@ -293,7 +293,7 @@ private:
 /// What sums in place of the program; null: the program does.
 static EngineSums *engineSumsOf(RankMemory &memory, const Group &group,
                                 Number number) {
-  return group.size > 1 ? memory.engineSums(number) : nullptr;
+  return group.size > 1 ? memory.engineSums(group, number) : nullptr;
 }
 
 /// The sums of the elements from `first` on, `count` of them, of which each

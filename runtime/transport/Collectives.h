@@ -98,8 +98,11 @@ public:
                     Error &error) = 0;
   virtual bool receive(const char *what, const LaneParcel &parcel,
                        Error &error) = 0;
-  /// What makes sums of these numbers in place of `sum`; null: nothing does.
-  virtual EngineSums *engineSums(Number /*number*/) { return nullptr; }
+  /// What makes sums of these numbers over the group in place of `sum`; null:
+  /// nothing does.
+  virtual EngineSums *engineSums(const Group & /*group*/, Number /*number*/) {
+    return nullptr;
+  }
   /// As `sumTree`.
   virtual bool sum(Number number, void *out, const void *const *parts,
                    int numParts, int64_t count, Error &error) = 0;

@@ -15,7 +15,6 @@
 
 #include "runtime/device/Nccl.h"
 #include "runtime/device/NcclSums.h"
-#include "runtime/transport/Mesh.h"
 
 #include <cmath>
 #include <csignal>
@@ -231,49 +230,23 @@ TEST_F(NcclRun, ConnectionsAreGivenUpAtATime) {
   }
 }
 
-/// Sums of f32 along both axes of 2 x 3 ranks, of bf16 along the first.
-struct SummingModel {
-  SummingModel() {
-    auto add = [this](int32_t operation, int32_t axis, int32_t type) {
-      rows.push_back({operation, axis, type, 0, 0, 0, 0, 0, 0, 0, 0, 0});
-      launches.push_back({REPRISE_LAUNCH_COLLECTIVE, int32_t(rows.size()) - 1,
-                          0, 0, 0, 0, 0, 0, "sum"});
-    };
-    add(REPRISE_COLLECTIVE_ALL_REDUCE, 1, REPRISE_F32);
-    add(REPRISE_COLLECTIVE_REDUCE_SCATTER, 1, REPRISE_F32);
-    add(REPRISE_COLLECTIVE_REDUCE_SHARES, 0, REPRISE_F32);
-    add(REPRISE_COLLECTIVE_ALL_REDUCE, 0, REPRISE_BF16);
-    schedule = {"micro", launches.data(), int32_t(launches.size()), 0};
-    model.axes = kAxes, model.numAxes = 2;
-    model.collectives = rows.data(),
-    model.numCollectives = int32_t(rows.size());
-    model.schedules = &schedule, model.numSchedules = 1;
-  }
-
-  static constexpr RepriseAxis kAxes[] = {{"dp", 2, 0}, {"tp", 3, 0}};
-  std::vector<RepriseCollective> rows;
-  std::vector<RepriseLaunch> launches;
-  RepriseSchedule schedule = {};
-  RepriseModel model = {};
-};
-
 /// Element `i` of what a rank adds.
 static float termOf(int rank, int64_t i) {
   return 1.0f / float(1 + rank * 37 + i % 101);
 }
 
-/// Whether elements of the GPU are the sums over a group, from `place` on with
-/// those from `first` on of the terms.
-static bool haveSums(Rank &rank, const Group &group, size_t place,
-                     int64_t first, int64_t count, Error &error) {
+/// Whether elements of the GPU are the sums over all ranks, from `place` on
+/// with those from `first` on of the terms.
+static bool haveSums(Rank &rank, size_t place, int64_t first, int64_t count,
+                     Error &error) {
   std::vector<float> values(static_cast<size_t>(count));
   if (!rank.wait(error) ||
       !rank.device.download(int64_t(place), values.data(), count * 4, error))
     return false;
   for (int64_t i = 0; i < count; ++i) {
     double sum = 0;
-    for (int member = 0; member < group.size; ++member)
-      sum += double(termOf(group.rankOf(member), first + i));
+    for (int other = 0; other < rank.size; ++other)
+      sum += double(termOf(other, first + i));
     if (!(std::fabs(double(values[size_t(i)]) - sum) <= 1e-6 * sum))
       return error.set("element %d is %g in place of %g", int(i),
                        double(values[size_t(i)]), sum);
@@ -281,10 +254,10 @@ static bool haveSums(Rank &rank, const Group &group, size_t place,
   return true;
 }
 
-/// All three sums, of 40,000 elements each.
-static bool sumsAreOfGroups(Rank &rank, NcclSums &sums, Error &error) {
+/// All three sums of 3 ranks, of 40,000 elements each.
+static bool sumsAreOfAll(Rank &rank, NcclSums &sums, Error &error) {
   constexpr int64_t kCount = 40'000;
-  const Group dp = {rank.number % 3, 3, 2}, tp = {rank.number / 3 * 3, 1, 3};
+  const Group all = {0, 1, 3};
   std::vector<float> terms(static_cast<size_t>(kCount));
   for (int64_t i = 0; i < kCount; ++i)
     terms[size_t(i)] = termOf(rank.number, i);
@@ -292,42 +265,42 @@ static bool sumsAreOfGroups(Rank &rank, NcclSums &sums, Error &error) {
     return rank.device.upload(0, terms.data(), kCount * 4, error);
   };
   const Span spans[] = {{rank.at(0), 17}, {rank.at(17 * 4), kCount - 17}};
-  if (!give() || !sums.allReduce(tp, "all", spans, 2, error) ||
-      !haveSums(rank, tp, 0, 0, kCount, error))
+  if (!give() || !sums.allReduce(all, "all", spans, 2, error) ||
+      !haveSums(rank, 0, 0, kCount, error))
     return false;
   // Of 3 x 5 elements in each of two blocks a rank has 2 x 5.
   constexpr size_t kPart = kCount * 4;
-  const int64_t own = rank.number % 3;
+  const int64_t own = rank.number;
   if (!give() ||
-      !sums.reduceScatter(tp, "parts", {2, 5}, rank.at(0), rank.at(kPart),
+      !sums.reduceScatter(all, "parts", {2, 5}, rank.at(0), rank.at(kPart),
                           error) ||
-      !haveSums(rank, tp, kPart, own * 5, 5, error) ||
-      !haveSums(rank, tp, kPart + 20, 15 + own * 5, 5, error))
+      !haveSums(rank, kPart, own * 5, 5, error) ||
+      !haveSums(rank, kPart + 20, 15 + own * 5, 5, error))
     return false;
-  const Span all = {rank.at(0), kCount};
-  const Share share = shareOf(kCount, dp.memberOf(rank.number), 2);
-  return give() && sums.reduceShares(dp, "shares", &all, 1, error) &&
-         haveSums(rank, dp, size_t(share.begin) * 4, share.begin,
+  const Span whole = {rank.at(0), kCount};
+  const Share share = shareOf(kCount, rank.number, 3);
+  return give() && sums.reduceShares(all, "shares", &whole, 1, error) &&
+         haveSums(rank, size_t(share.begin) * 4, share.begin,
                   share.end - share.begin, error);
 }
 
-// Each group has a connection, with whatever the others do.
-TEST_F(NcclRun, LibrarySumsOverGroups) {
-  const SummingModel summing;
+// What some of them sum, others may sum, too, and need the same bits.
+TEST_F(NcclRun, LibrarySumsOverAllRanks) {
   for (const char *landing : {"late", "once"}) {
     setenv("REPRISE_SIMULATOR_LANDING", landing, 1);
     RankSettings settings;
-    settings.numRanks = 6;
+    settings.numRanks = 3;
     Ended ended = run(settings, [&](Transport &transport, Error &error) {
       Rank rank(transport);
-      NcclSums sums(summing.model, rank.nccl);
-      if (!sums.findGroups(rank.number, error))
+      NcclSums sums(rank.nccl);
+      if (!rank.open(transport, error) || !rank.nccl.greetSums(error))
         return false;
-      if (sums.countGroups() != 2)
-        return error.set("%d groups", sums.countGroups());
-      return rank.open(transport, error) && sums.connect(transport, error) &&
-             sumsAreOfGroups(rank, sums, error) &&
-             sumsAreOfGroups(rank, sums, error) && rank.nccl.disconnect(error);
+      if (!sums.makes({0, 1, 3}, Number::F32) ||
+          sums.makes({0, 1, 3}, Number::BF16) ||
+          sums.makes({0, 2, 2}, Number::F32))
+        return error.set("it makes other sums");
+      return sumsAreOfAll(rank, sums, error) &&
+             sumsAreOfAll(rank, sums, error) && rank.nccl.disconnect(error);
     });
     EXPECT_EQ(ended.status, 0) << ended.error;
   }
@@ -341,8 +314,7 @@ TEST_F(NcclRun, SumsThatDifferAreAnError) {
                                     0};
                      if (rank.number == 1)
                        sum.kind = kind, sum.count = count;
-                     return rank.nccl.sum("a test", Nccl::kAllRanks, &sum, 1,
-                                          error) &&
+                     return rank.nccl.sum("a test", &sum, 1, error) &&
                             rank.wait(error);
                    })
         .error;
@@ -353,18 +325,16 @@ TEST_F(NcclRun, SumsThatDifferAreAnError) {
 
 // What is given up ends sums, too.
 TEST_F(NcclRun, ASumThatNobodyJoinsIsGivenUp) {
-  const SummingModel summing;
   RankSettings settings;
-  settings.numRanks = 6;
+  settings.numRanks = 3;
   Ended ended = run(settings, [&](Transport &transport, Error &error) {
     Rank rank(transport);
-    NcclSums sums(summing.model, rank.nccl);
-    if (!sums.findGroups(rank.number, error) || !rank.open(transport, error) ||
-        !sums.connect(transport, error))
+    NcclSums sums(rank.nccl);
+    if (!rank.open(transport, error) || !rank.nccl.greetSums(error))
       return false;
     const Span span = {rank.at(0), 64};
-    if (rank.number == 4 &&
-        !sums.allReduce({3, 1, 3}, "a test", &span, 1, error))
+    if (rank.number == 1 &&
+        !sums.allReduce({0, 1, 3}, "a test", &span, 1, error))
       return false;
     rank.nccl.giveUp();
     return rank.device.driver().streamSynchronize(rank.device.stream()) == 0;
