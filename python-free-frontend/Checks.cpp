@@ -787,9 +787,7 @@ void Checker::checkTensorParallel() {
 }
 
 void Checker::checkParallel() {
-  bool hasCopies =
-      parallel.expertParallel > 1 && countExpertCopies(parallel) > 1;
-  if (parallel.distributedOptimizer && parallel.dataParallel == 1 && !hasCopies)
+  if (parallel.distributedOptimizer && !hasEqualStates(parallel))
     warning("use_distributed_optimizer",
             "has no effect with data_parallel_size 1");
   LayerSplit split;

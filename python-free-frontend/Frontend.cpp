@@ -68,6 +68,11 @@ int64_t reprise::frontend::countExpertCopies(const Parallel &parallel) {
          parallel.expertParallel;
 }
 
+bool reprise::frontend::hasEqualStates(const Parallel &parallel) {
+  return parallel.dataParallel > 1 ||
+         (parallel.expertParallel > 1 && countExpertCopies(parallel) > 1);
+}
+
 /// The axes that have several ranks; those along `tp` are the closest.
 static void setRanks(ModuleOp module, const Parallel &parallel) {
   Builder builder(module.getContext());
@@ -98,8 +103,7 @@ static void setRanks(ModuleOp module, const Parallel &parallel) {
   if (!names.empty())
     module->setAttr(nn::kMeshAttr, nn::MeshAttr::get(builder.getContext(),
                                                      names, sizes, steps));
-  bool hasCopies = parallel.dataParallel > 1 || (experts > 1 && copies > 1);
-  if (parallel.distributedOptimizer && hasCopies)
+  if (parallel.distributedOptimizer && hasEqualStates(parallel))
     module->setAttr(nn::kDistributedOptimizerAttr, builder.getUnitAttr());
   if (parallel.sequenceParallel)
     module->setAttr(nn::kSequenceParallelAttr, builder.getUnitAttr());

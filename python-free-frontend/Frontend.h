@@ -22,6 +22,9 @@ bool hasWholeExperts(const Parallel &parallel);
 /// The ranks that have the same experts, of those that have some.
 int64_t countExpertCopies(const Parallel &parallel);
 
+/// Whether ranks have equal states, of which each can have a share.
+bool hasEqualStates(const Parallel &parallel);
+
 /// Builds the module with `@forward`: the mean loss of one micro-batch as a
 /// function of tokens, targets, randomness and parameters, in the `nn` dialect.
 /// Loads the dialects it needs. Every op has an `nn.scope`, and a location that

@@ -13,6 +13,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Interfaces/CostModel.h"
 #include "reprise/Memory/Passes.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -52,6 +53,7 @@ private:
   bool findWait(BegunOp &begun);
   Operation *findOverwrite(Value kept, Operation *before);
   SmallVector<rt::Sharing> getOverwrites(rt::ScheduledOp op);
+  BegunOp open(Operation *op);
   bool hidesWork(const BegunOp &begun);
   bool isProduct(Operation *op);
   bool takeAlong(Operation *op, const BegunOp &begun);
@@ -92,8 +94,7 @@ static bool isExchange(Operation &op) {
 static int64_t getBytes(Operation *op) {
   int64_t bytes = 0;
   for (Type type : op->getResultTypes())
-    bytes += cast<ShapedType>(type).getNumElements() *
-             cast<ShapedType>(type).getElementTypeBitWidth() / 8;
+    bytes += getTypeBytes(type);
   return bytes;
 }
 
@@ -220,6 +221,14 @@ bool Overlap::hidesWork(const BegunOp &begun) {
   return false;
 }
 
+/// What may be begun, without places.
+BegunOp Overlap::open(Operation *op) {
+  BegunOp begun;
+  begun.op = cast<rt::ScheduledOp>(op);
+  begun.overwrites = getOverwrites(begun.op);
+  return begun;
+}
+
 bool Overlap::findPlaces(BegunOp &begun) {
   return findBegin(begun) && findWait(begun);
 }
@@ -292,25 +301,24 @@ bool Overlap::bringWork(const BegunOp &begun) {
 /// Of exchanges of rows that nothing is computed beside, those of the most
 /// bytes first: offsets and weights of rows take no time of their own.
 void Overlap::bringWorkBeside(ArrayRef<Operation *> exchanges) {
-  SmallVector<std::pair<int64_t, Operation *>> idle;
-  for (Operation *op : exchanges) {
-    BegunOp begun;
-    begun.op = cast<rt::ScheduledOp>(op);
-    begun.overwrites = getOverwrites(begun.op);
-    if (!isa<rt::CollectiveOp>(op) && findPlaces(begun) && !hidesWork(begun))
-      idle.push_back({getBytes(op), op});
-  }
+  auto findIdle = [&](Operation *op) -> std::optional<BegunOp> {
+    BegunOp begun = open(op);
+    if (!findPlaces(begun) || hidesWork(begun))
+      return std::nullopt;
+    return begun;
+  };
+  SmallVector<Operation *> idle;
   int64_t most = 0;
-  for (auto [bytes, op] : idle)
-    most = std::max(most, bytes);
-  for (auto [bytes, op] : idle) {
-    BegunOp begun;
-    begun.op = cast<rt::ScheduledOp>(op);
-    begun.overwrites = getOverwrites(begun.op);
-    // Work that was brought beside one of them can be beside another as well.
-    if (bytes > most / kMuchLess && findPlaces(begun) && !hidesWork(begun))
-      bringWork(begun);
-  }
+  for (Operation *op : exchanges)
+    if (!isa<rt::CollectiveOp>(op) && findIdle(op)) {
+      idle.push_back(op);
+      most = std::max(most, getBytes(op));
+    }
+  // Work that was brought beside one of them can be beside another as well.
+  for (Operation *op : idle)
+    if (getBytes(op) > most / kMuchLess)
+      if (std::optional<BegunOp> begun = findIdle(op))
+        bringWork(*begun);
 }
 
 //===----------------------------------------------------------------------===//
@@ -344,10 +352,8 @@ void Overlap::apply(const BegunOp &begun) {
 
 /// Begins `op` if anything is computed beside it, and no byte more is needed.
 bool Overlap::begin(Operation *op, bool isPart) {
-  BegunOp begun;
-  begun.op = cast<rt::ScheduledOp>(op);
+  BegunOp begun = open(op);
   begun.isPart = isPart;
-  begun.overwrites = getOverwrites(begun.op);
   if (!findPlaces(begun) || !hidesWork(begun))
     return false;
   if (!live.hold(begun)) {

@@ -61,6 +61,8 @@ private:
                                   Location place);
   std::optional<int64_t> readNumber(StringRef text, StringRef what,
                                     Location place);
+  bool readChoice(yaml::Node *node, Location place, StringRef yes,
+                  StringRef no);
   void readLayers(yaml::Node *node, Location place, PlanRule &rule);
   void checkRule(const PlanRule &rule, ArrayRef<StringRef> decisions);
   void readRule(yaml::Node &node);
@@ -239,6 +241,16 @@ std::optional<int64_t> PlanParser::readNumber(StringRef text, StringRef what,
 // Parts of a plan
 //===----------------------------------------------------------------------===//
 
+/// Whether one of two words is `yes`; an error if it is neither.
+bool PlanParser::readChoice(yaml::Node *node, Location place, StringRef yes,
+                            StringRef no) {
+  std::string what = (yes + " or " + no).str();
+  std::optional<std::string> word = readWord(node, what, place);
+  if (word && *word != yes && *word != no)
+    error(place) << "needs " << what << ", but got '" << *word << "'";
+  return word && *word == yes;
+}
+
 void PlanParser::readLayers(yaml::Node *node, Location place, PlanRule &rule) {
   constexpr StringLiteral form =
       "layers such as 3, 0-3, [0-3, 7], all or outside";
@@ -411,24 +423,13 @@ FailureOr<PlanFile> PlanParser::parse() {
     readChunks(value, place);
   };
   auto free = [&](yaml::Node *value, Location place) {
-    std::string word = readWord(value, "on or off", place).value_or("on");
-    if (word != "on" && word != "off")
-      error(place) << "needs on or off, but got '" << word << "'";
-    plan.isFree = word == "on";
+    plan.isFree = readChoice(value, place, "on", "off");
   };
   auto moves = [&](yaml::Node *value, Location place) {
-    constexpr StringLiteral what = "named or follow";
-    std::string word = readWord(value, what, place).value_or("follow");
-    if (word != "named" && word != "follow")
-      error(place) << "needs " << what << ", but got '" << word << "'";
-    plan.namesMoves = word == "named";
+    plan.namesMoves = readChoice(value, place, "named", "follow");
   };
   auto activations = [&](yaml::Node *value, Location place) {
-    constexpr StringLiteral what = "first or together";
-    std::string word = readWord(value, what, place).value_or("together");
-    if (word != "first" && word != "together")
-      error(place) << "needs " << what << ", but got '" << word << "'";
-    plan.putsActivationsFirst = word == "first";
+    plan.putsActivationsFirst = readChoice(value, place, "first", "together");
   };
   auto headRows = [&](yaml::Node *value, Location place) {
     constexpr StringLiteral what = "the rows of a chunk of the head";

@@ -65,8 +65,6 @@ private:
   void followMoves();
   void decide();
 
-  bool isOf(Operation *op, const PlanRule &rule) const;
-  bool isOf(int64_t layer, const PlanRule &rule) const;
   /// The results that `word` means among the layers of `rule`. Fails, with a
   /// diagnostic, if there are none.
   FailureOr<SmallVector<OpResult>>
@@ -81,6 +79,7 @@ private:
   DenseI64ArrayAttr chunkLayers; ///< null for the step of a whole model
   int64_t numLayers;
   DenseMap<Operation *, Verdict> verdicts;
+  llvm::StringMap<OwnValues> own; ///< By axis.
   /// The last rule about what a chunk gets from the one before.
   const PlanRule *ofBorder = nullptr;
 };
@@ -120,7 +119,8 @@ LogicalResult ReadPlan::setHeadRows() {
   return success();
 }
 
-bool PlanReader::isOf(int64_t layer, const PlanRule &rule) const {
+/// Whether a rule is about the layer, or what is in none.
+static bool isOf(int64_t layer, const PlanRule &rule) {
   if (layer < 0 || rule.isOutside)
     return layer < 0 && rule.isOutside;
   return rule.layers.empty() ||
@@ -129,7 +129,7 @@ bool PlanReader::isOf(int64_t layer, const PlanRule &rule) const {
          });
 }
 
-bool PlanReader::isOf(Operation *op, const PlanRule &rule) const {
+static bool isOf(Operation *op, const PlanRule &rule) {
   return isOf(getLayer(op), rule);
 }
 
@@ -311,7 +311,8 @@ LogicalResult PlanReader::checkShare(const PlanWord &word, const PlanRule &rule,
     explainCut(error, value, rule.share, ranks);
     return error;
   }
-  if (OwnValues(function, step, rule.share).contains(value))
+  if (own.try_emplace(rule.share, function, step, rule.share)
+          .first->second.contains(value))
     return emitError(word.location)
            << "needs a value that is the same on all ranks along '"
            << rule.share << "' to share, but each has its own '" << word.text

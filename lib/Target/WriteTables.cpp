@@ -404,12 +404,18 @@ static int64_t countGlobalBytes(ModuleOp source) {
   return bytes;
 }
 
-SmallVector<Typed<RepriseCudaKernel>>
-TableWriter::writeDeviceKernels(ModuleOp source, const Tables &tables) {
-  using K = Fields<RepriseCudaKernel>;
+/// By their names.
+static llvm::StringMap<cuda::KernelFacts> getFacts(ModuleOp source) {
   llvm::StringMap<cuda::KernelFacts> facts;
   for (cuda::KernelFacts &kernel : cuda::getKernelFacts(source))
     facts[kernel.name] = kernel;
+  return facts;
+}
+
+SmallVector<Typed<RepriseCudaKernel>>
+TableWriter::writeDeviceKernels(ModuleOp source, const Tables &tables) {
+  using K = Fields<RepriseCudaKernel>;
+  llvm::StringMap<cuda::KernelFacts> facts = getFacts(source);
   // Every launch of a kernel has as many buffers and ids.
   llvm::StringMap<const Tables::Launch *> launches;
   SmallVector<StringRef> names(tables.kernels.size());
@@ -435,9 +441,7 @@ TableWriter::writeDeviceKernels(ModuleOp source, const Tables &tables) {
 SmallVector<Typed<RepriseCudaSum>>
 TableWriter::writeDeviceSums(ModuleOp source) {
   using S = Fields<RepriseCudaSum>;
-  llvm::StringMap<cuda::KernelFacts> facts;
-  for (cuda::KernelFacts &kernel : cuda::getKernelFacts(source))
-    facts[kernel.name] = kernel;
+  llvm::StringMap<cuda::KernelFacts> facts = getFacts(source);
   SmallVector<Typed<RepriseCudaSum>> rows;
   llvm::StringMap<bool> written;
   source.walk([&](rt::CollectiveOp op) {
@@ -459,9 +463,7 @@ TableWriter::writeDeviceSums(ModuleOp source) {
 SmallVector<Typed<RepriseCudaRows>>
 TableWriter::writeDeviceRows(ModuleOp source) {
   using R = Fields<RepriseCudaRows>;
-  llvm::StringMap<cuda::KernelFacts> facts;
-  for (cuda::KernelFacts &kernel : cuda::getKernelFacts(source))
-    facts[kernel.name] = kernel;
+  llvm::StringMap<cuda::KernelFacts> facts = getFacts(source);
   SmallVector<Typed<RepriseCudaRows>> rows;
   for (int64_t unit : cuda::getRankRowsUnits(source)) {
     std::string name = cuda::getRankRowsName(unit);

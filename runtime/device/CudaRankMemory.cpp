@@ -11,6 +11,7 @@
 #include "runtime/transport/Mesh.h"
 
 #include <algorithm>
+#include <cinttypes>
 
 using namespace reprise::runtime;
 
@@ -216,46 +217,55 @@ bool CudaRankMemory::sum(Number number, void *out, const void *const *parts,
                 error);
 }
 
-bool CudaRankMemory::launchRows(int unitBytes, int64_t blocks,
-                                CudaAddress *values, size_t numValues,
-                                Error &error) {
+/// The kernel for offsets (0), or of those that move rows of so many bytes the
+/// one that moves most at a time.
+const RepriseCudaRows *CudaRankMemory::findRows(int64_t rowBytes,
+                                                Error &error) const {
   const RepriseCudaModule &image = *model.cuda;
-  const RepriseCudaRows *end = image.rows + image.numRows;
-  const RepriseCudaRows *kernel =
-      std::find_if(image.rows, end, [&](const RepriseCudaRows &each) {
-        return each.unitBytes == unitBytes;
-      });
-  if (kernel == end)
-    return error.set("damaged model: no kernel moves rows of experts by %d "
-                     "bytes",
-                     unitBytes);
-  return launch(ofRows[size_t(kernel - image.rows)], kernel->name, blocks,
-                kernel->threads, values, numValues, error);
+  const RepriseCudaRows *found = nullptr;
+  for (int64_t i = 0; i < image.numRows; ++i) {
+    const RepriseCudaRows &kernel = image.rows[i];
+    const bool fits = rowBytes == 0 ? kernel.unitBytes == 0
+                                    : kernel.unitBytes > 0 &&
+                                          rowBytes % kernel.unitBytes == 0;
+    if (fits && (!found || kernel.unitBytes > found->unitBytes))
+      found = &kernel;
+  }
+  if (!found)
+    error.set("damaged model: no kernel is for rows of experts of %" PRId64
+              " bytes",
+              rowBytes);
+  return found;
 }
 
-/// The most bytes at a time that rows are multiples of, and so begin at.
-static int unitOf(int64_t rowBytes) {
-  for (int bytes : {16, 4})
-    if (rowBytes % bytes == 0)
-      return bytes;
-  return 2;
+bool CudaRankMemory::launchRows(const RepriseCudaRows &kernel, int64_t blocks,
+                                CudaAddress *values, size_t numValues,
+                                Error &error) {
+  return launch(ofRows[size_t(&kernel - model.cuda->rows)], kernel.name, blocks,
+                kernel.threads, values, numValues, error);
 }
 
 bool CudaRankMemory::moveRows(const RowSlots &slots, bool toSlots,
                               Error &error) {
-  const int unit = unitOf(slots.rowBytes);
+  const RepriseCudaRows *kernel = findRows(slots.rowBytes, error);
+  if (!kernel)
+    return false;
   auto rows = reinterpret_cast<CudaAddress>(slots.rows);
   auto inSlots = reinterpret_cast<CudaAddress>(slots.slots);
-  CudaAddress values[] = {
-      toSlots ? rows : inSlots,    reinterpret_cast<CudaAddress>(slots.offsets),
-      toSlots ? inSlots : rows,    CudaAddress(slots.experts),
-      CudaAddress(slots.members),  CudaAddress(slots.self),
-      CudaAddress(slots.slotRows), CudaAddress(slots.rowBytes / unit),
-      CudaAddress(slots.numRows),  CudaAddress(slots.areOfTokens),
-      CudaAddress(toSlots)};
+  CudaAddress values[] = {toSlots ? rows : inSlots,
+                          reinterpret_cast<CudaAddress>(slots.offsets),
+                          toSlots ? inSlots : rows,
+                          CudaAddress(slots.experts),
+                          CudaAddress(slots.members),
+                          CudaAddress(slots.self),
+                          CudaAddress(slots.slotRows),
+                          CudaAddress(slots.rowBytes / kernel->unitBytes),
+                          CudaAddress(slots.numRows),
+                          CudaAddress(slots.areOfTokens),
+                          CudaAddress(toSlots)};
   const int64_t blocks =
       toSlots ? slots.members * slots.slotRows : slots.numBlocks();
-  return launchRows(unit, blocks, values, sizeof(values) / sizeof(*values),
+  return launchRows(*kernel, blocks, values, sizeof(values) / sizeof(*values),
                     error);
 }
 
@@ -270,10 +280,14 @@ bool CudaRankMemory::emptySlots(const RowSlots &slots, Error &error) {
 bool CudaRankMemory::findOwnOffsets(const int32_t *all, int64_t experts,
                                     int64_t members, int64_t self, int32_t *own,
                                     Error &error) {
+  const RepriseCudaRows *kernel = findRows(0, error);
+  if (!kernel)
+    return false;
   CudaAddress values[] = {
       reinterpret_cast<CudaAddress>(all), reinterpret_cast<CudaAddress>(own),
       CudaAddress(experts), CudaAddress(members), CudaAddress(self)};
-  return launchRows(0, 1, values, sizeof(values) / sizeof(*values), error);
+  return launchRows(*kernel, 1, values, sizeof(values) / sizeof(*values),
+                    error);
 }
 
 bool CudaRankMemory::copy(void *to, const void *from, size_t size,

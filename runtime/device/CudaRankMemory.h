@@ -79,8 +79,9 @@ private:
                   List<CudaFunction> &found, Error &error) const;
   bool moveRows(const RowSlots &slots, bool toSlots, Error &error);
   /// Of rows of experts, with its addresses and ids.
-  bool launchRows(int unitBytes, int64_t blocks, CudaAddress *values,
-                  size_t numValues, Error &error);
+  bool launchRows(const RepriseCudaRows &kernel, int64_t blocks,
+                  CudaAddress *values, size_t numValues, Error &error);
+  const RepriseCudaRows *findRows(int64_t rowBytes, Error &error) const;
   bool launch(CudaFunction function, const char *name, int64_t blocks,
               int threads, CudaAddress *values, size_t numValues,
               Error &error) const;

@@ -16,6 +16,7 @@
 #include "reprise/Dialect/NN/NNActivationOps.h"
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interfaces/EvenRows.h"
 #include "reprise/Support/Borders.h"
 #include "reprise/Support/Modules.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -31,7 +32,6 @@ using namespace reprise::nn;
 #include "reprise/Dialect/NN/NNAttributes.cpp.inc"
 #define GET_OP_CLASSES
 #include "reprise/Dialect/NN/NNOps.cpp.inc"
-#include "reprise/Interfaces/EvenRows.h"
 
 void NNDialect::initialize() {
   addAttributes<

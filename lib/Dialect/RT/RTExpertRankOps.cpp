@@ -33,7 +33,7 @@ template <typename OpTy>
 static void addRowEffects(OpTy op, Effects &effects) {
   for (OpOperand &operand : op->getOpOperands())
     if (isa<MemRefType>(operand.get().getType())) {
-      const bool isInput = operand.getOperandNumber() < op.getInputs().size();
+      bool isInput = operand.getOperandNumber() < op.getInputs().size();
       if (isInput)
         effects.emplace_back(MemoryEffects::Read::get(), &operand);
       else

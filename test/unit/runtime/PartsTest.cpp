@@ -105,20 +105,25 @@ struct Wholes {
   std::vector<std::vector<float>> values;
   std::vector<float *> places;
 };
+
+/// "15:0+15 ", of each run in [first, last): where it is in the whole, where in
+/// the part, and its elements.
+std::string runsIn(const Part &part, int64_t first, int64_t last) {
+  std::string text;
+  part.forEachRun(first, last, [&](int64_t whole, int64_t own, int64_t count) {
+    text += std::to_string(whole) + ":" + std::to_string(own) + "+" +
+            std::to_string(count) + " ";
+    return true;
+  });
+  return text;
+}
 } // namespace
 
 TEST(Parts, RunsAreThoseOfTheRank) {
   Model cut(2);
   auto runsOf = [&](int state, int rank, int64_t first, int64_t last) {
-    std::string text;
-    partOf(cut.model, cut.states[size_t(state)], rank)
-        .forEachRun(
-            first, last, [&](int64_t whole, int64_t own, int64_t count) {
-              text += std::to_string(whole) + ":" + std::to_string(own) + "+" +
-                      std::to_string(count) + " ";
-              return true;
-            });
-    return text;
+    return runsIn(partOf(cut.model, cut.states[size_t(state)], rank), first,
+                  last);
   };
   EXPECT_EQ(runsOf(0, 0, 0, 35), "0:0+15 ");
   EXPECT_EQ(runsOf(0, 1, 0, 35), "15:0+15 ");
@@ -305,15 +310,7 @@ struct TwoCuts {
 TEST(Parts, CanBeOfTwoDimensions) {
   TwoCuts two;
   auto runsOf = [&](int rank, int64_t first, int64_t last) {
-    std::string text;
-    partOf(two.cut.model, two.state, rank)
-        .forEachRun(
-            first, last, [&](int64_t whole, int64_t own, int64_t count) {
-              text += std::to_string(whole) + ":" + std::to_string(own) + "+" +
-                      std::to_string(count) + " ";
-              return true;
-            });
-    return text;
+    return runsIn(partOf(two.cut.model, two.state, rank), first, last);
   };
   EXPECT_EQ(runsOf(0, 0, 70), "0:0+4 7:4+4 14:8+4 21:12+4 28:16+4 35:20+4 ");
   EXPECT_EQ(runsOf(1, 0, 70), "4:0+3 11:4+3 18:8+3 25:12+3 32:16+3 39:20+3 ");
