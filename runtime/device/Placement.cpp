@@ -96,15 +96,17 @@ int reprise::runtime::place(const RepriseModel *const *models, int numModels,
     return kNoSuchCode;
   }
   placement.model = isCpu || !cuda ? cpu : cuda;
-  if (placement.model == cuda &&
-      !placement.gpu.open(ordinal, localRank, error)) {
-    if (!isAuto || !cpu)
-      return kNoSuchDevice;
-    snprintf(placement.note, sizeof(placement.note), "on the CPU: %.900s",
-             error.text);
-    placement.model = cpu;
-  }
-  return checkOptions(options, *placement.model, error) ? 0 : kNoSuchCode;
+  // Before a GPU is asked for, so that all ranks refuse an option alike.
+  if (!checkOptions(options, *placement.model, error))
+    return kNoSuchCode;
+  if (placement.model != cuda || placement.gpu.open(ordinal, localRank, error))
+    return 0;
+  if (!isAuto || !cpu)
+    return kNoSuchDevice;
+  snprintf(placement.note, sizeof(placement.note), "on the CPU: %.900s",
+           error.text);
+  placement.model = cpu;
+  return checkOptions(options, *cpu, error) ? 0 : kNoSuchCode;
 }
 
 Device &DeviceSlot::make(Placement &placement, const DeviceOptions &options,
