@@ -116,6 +116,8 @@ static void addPoints(const PlanCurve &curve, BudgetSearch &search,
   std::vector<int64_t> budgets;
   std::vector<size_t> numbers;
   for (size_t number = curve.points.size(); number-- > 0;) {
+    if (!budgets.empty() && curve.points[number].bytes >= budgets.back())
+      continue;
     int64_t bytes =
         hasBounds ? search.foresee(number) : curve.points[number].bytes;
     if (bytes < 0 || (!budgets.empty() && bytes >= budgets.back()))

@@ -16,6 +16,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Interfaces/Facts.h"
+#include <limits>
 
 using namespace mlir;
 using namespace reprise;
@@ -84,9 +85,10 @@ FailureOr<PlanCurve> PlanCurve::find(WhatIf &whatIf, Budget::Kind kind,
   curve.keepBest();
   if (curve.points.empty())
     return curve;
-  int64_t option = curve.points.front().option;
-  for (const solver::FoundPlan &found :
-       solver::shrink(curve.options[option].traced->graph, curve.getPlan(0)))
+  int64_t smallest = curve.getSmallest();
+  int64_t option = curve.points[smallest].option;
+  for (const solver::FoundPlan &found : solver::shrink(
+           curve.options[option].traced->graph, curve.getPlan(smallest)))
     curve.addBeside(whatIf, kind, option, found.kept);
   curve.keepBest();
   return curve;
@@ -121,19 +123,16 @@ void PlanCurve::keepBest() {
   llvm::stable_sort(points, [](const Point &a, const Point &b) {
     return std::tie(a.bytes, a.seconds) < std::tie(b.bytes, b.seconds);
   });
-  size_t kept = 0;
-  for (const Point &point : points)
-    if (kept == 0 || point.seconds < points[kept - 1].seconds)
-      points[kept++] = point;
-  points.resize(kept);
-}
-
-int64_t PlanCurve::find(int64_t bytes) const {
-  auto behind =
-      llvm::upper_bound(points, bytes, [](int64_t bytes, const Point &point) {
-        return bytes < point.bytes;
-      });
-  return behind - points.begin() - 1;
+  double fastest = std::numeric_limits<double>::infinity();
+  llvm::erase_if(points, [&](const Point &point) {
+    bool isBest = point.seconds < fastest;
+    fastest = std::min(fastest, point.seconds);
+    return !isBest && point.beside < 0;
+  });
+  // Of those that are as fast, the smallest is tried first.
+  llvm::stable_sort(points, [](const Point &a, const Point &b) {
+    return std::tie(a.seconds, a.bytes) > std::tie(b.seconds, b.bytes);
+  });
 }
 
 std::vector<double>

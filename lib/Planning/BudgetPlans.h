@@ -46,8 +46,14 @@ public:
   static mlir::FailureOr<PlanCurve> find(WhatIf &whatIf, Budget::Kind kind,
                                          const CostTable &costs, bool isFree);
 
-  /// The last point that needs at most `bytes`; -1 if there is none.
-  int64_t find(int64_t bytes) const;
+  /// The point with the fewest bytes; there is one.
+  int64_t getSmallest() const {
+    auto smallest =
+        llvm::min_element(points, [](const Point &a, const Point &b) {
+          return a.bytes < b.bytes;
+        });
+    return smallest - points.begin();
+  }
 
   const HeadOption &getOption(int64_t point) const {
     return options[points[point].option];
@@ -79,14 +85,16 @@ public:
                                     const std::vector<int64_t> &budgets) const;
 
   std::vector<HeadOption> options; ///< at least one
-  std::vector<Point> points;       ///< bytes grow, seconds fall
+  /// Seconds fall. Bytes grow, but for plans of options: where a smaller and
+  /// faster one is packed with waste, one of these may be what fits.
+  std::vector<Point> points;
 
 private:
   void addPoint(WhatIf &whatIf, Budget::Kind kind, Point point);
   /// A plan that is none of the curve of its option.
   void addBeside(WhatIf &whatIf, Budget::Kind kind, int64_t option,
                  const solver::KeptValues &kept);
-  /// Leaves those that none is better than.
+  /// Leaves those that none is better than, and options.
   void keepBest();
 
   std::vector<solver::FoundPlan> beside;

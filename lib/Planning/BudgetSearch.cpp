@@ -124,15 +124,22 @@ const PlannedBytes &BudgetSearch::getPlanned(int64_t point) {
 }
 
 int64_t BudgetSearch::find(int64_t bytes) {
-  for (int64_t point = curve.find(bytes); point >= 0; --point)
+  for (int64_t point = curve.points.size(); point-- > 0;) {
+    if (curve.points[point].bytes > bytes)
+      continue;
     if (int64_t own = getBytes(point); own >= 0 && own <= bytes)
       return point;
+  }
   return -1;
 }
 
 int64_t BudgetSearch::findSmallest() {
+  auto bySize = llvm::to_vector(llvm::seq<int64_t>(0, curve.points.size()));
+  llvm::stable_sort(bySize, [&](int64_t a, int64_t b) {
+    return curve.points[a].bytes < curve.points[b].bytes;
+  });
   int64_t smallest = -1;
-  for (size_t point = 0; point < curve.points.size(); ++point) {
+  for (int64_t point : bySize) {
     if (smallest >= 0 && curve.points[point].bytes >= getBytes(smallest))
       break;
     int64_t bytes = getBytes(point);

@@ -295,7 +295,7 @@ bool Trier::tryPoints() {
 /// Plans that drop values at random.
 bool Trier::tryPlans() {
   constexpr int kPlans = 200;
-  int64_t alive = curve->points.front().bytes;
+  int64_t alive = curve->points[curve->getSmallest()].bytes;
   for (const HeadOption &option : curve->options) {
     const solver::StepGraph &graph = option.traced->graph;
     solver::StepSimulator simulator(graph);
