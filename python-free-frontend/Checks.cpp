@@ -821,9 +821,12 @@ void Checker::checkParallel() {
     return error("pipeline_schedule",
                  "needs interleaved for " + Twine(parallel.virtualStages) +
                      " chunks on each stage, but got " + parallel.schedule);
-  if (parallel.microBatchGroup && !isInterleaved && parallel.virtualStages == 1)
+  if (parallel.microBatchGroup && !isInterleaved &&
+      parallel.virtualStages == 1) {
     warning("microbatch_group_size_per_vp_stage",
             "has no effect with one chunk on each stage");
+    parallel.microBatchGroup.reset();
+  }
   // In letters a comma is for people, and so is what it separates.
   if (parallel.layout && !parallel.layout->empty() &&
       StringRef(parallel.layout->front()).starts_with("E")) {

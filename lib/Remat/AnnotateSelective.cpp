@@ -8,9 +8,11 @@
 
 #include "Decide.h"
 #include "reprise/Dialect/NN/Workload.h"
+#include "reprise/Remat/Labels.h"
 #include "reprise/Remat/Passes.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace reprise::remat {
 #define GEN_PASS_DEF_ANNOTATESELECTIVE
@@ -174,12 +176,22 @@ void AnnotateSelective::warnIfUseless(const Step &step,
         << "' buys nothing: backward reads no value that it would drop";
     return;
   }
-  if (fused)
-    getOperation().emitWarning("recompute label '")
-        << label.name
-        << "' buys nothing worth its time with fused attention: it frees only "
-           "the log-sum-exp, "
-        << bytes / fused << " bytes a layer, for " << flops / fused
-        << " FLOPs a layer; recompute_modules with mlp and layernorm, or "
-           "recompute_granularity full, free more";
+  if (!fused)
+    return;
+  // Of what frees much in most models, what this one has.
+  SmallVector<StringRef> known = findLabels(getOperation()), better;
+  for (StringRef other : {"mlp", "moe_act", "layernorm"})
+    if (llvm::is_contained(known, other))
+      better.push_back(other);
+  InFlightDiagnostic warning = getOperation().emitWarning("recompute label '");
+  warning << label.name
+          << "' buys nothing worth its time with fused attention: it frees "
+             "only the log-sum-exp, "
+          << bytes / fused << " bytes a layer, for " << flops / fused
+          << " FLOPs a layer; ";
+  if (!better.empty())
+    warning << "recompute_modules with " << llvm::join(better, " and ")
+            << ", or ";
+  warning << "recompute_granularity full, free" << (better.empty() ? "s" : "")
+          << " more";
 }
