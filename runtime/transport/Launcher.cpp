@@ -53,6 +53,11 @@ static bool getNumber(const char *variable, int64_t lowest, int64_t &number) {
   return true;
 }
 
+static bool isSet(const char *variable) {
+  const char *text = getenv(variable);
+  return text && *text;
+}
+
 /// Slurm's numbers of tasks on each node, "4(x2),3": those of node `node`; 0 if
 /// it does not say.
 static int64_t tasksOnNode(const char *text, int64_t node) {
@@ -100,11 +105,16 @@ static int64_t countProcessors(pid_t process) {
 Launch reprise::runtime::findLaunch() {
   Launch launch;
   for (const Row &row : kRows) {
-    if (!getNumber(row.size, 1, launch.size) ||
-        !getNumber(row.rank, 0, launch.rank) || launch.rank >= launch.size)
+    if (!isSet(row.size) || !isSet(row.rank))
       continue;
     launch.name = row.name;
     launch.variable = row.size;
+    if (!getNumber(row.size, 1, launch.size) ||
+        !getNumber(row.rank, 0, launch.rank) || launch.rank >= launch.size) {
+      launch.unclear = row.rank;
+      launch.rank = 0, launch.size = 1;
+      return launch;
+    }
     getNumber(row.localRank, 0, launch.localRank);
     int64_t node = 0;
     if (!getNumber(row.localSize, 1, launch.localSize) &&
@@ -124,6 +134,13 @@ bool reprise::runtime::checkLaunch(const Launch &launch,
                                    Error &error) {
   if (!launch.name)
     return true;
+  if (launch.unclear)
+    return error.set("the environment has %s '%s' and %s '%s', which name no "
+                     "rank of %s: needs a whole number of ranks, and one from "
+                     "0 on that is less; without both the program starts its "
+                     "ranks itself",
+                     launch.unclear, getenv(launch.unclear), launch.variable,
+                     getenv(launch.variable), launch.name);
   const int64_t needed = countRanks(model);
   if (ranks > 0 && launch.size > 1)
     return error.set("--ranks %" PRId64 " starts ranks, but %s has already "

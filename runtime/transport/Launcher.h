@@ -22,6 +22,9 @@ enum class MpiFamily { None, OpenMpi, Mpich, Any };
 struct Launch {
   const char *name = nullptr;     ///< "mpirun"; null: there is no launcher.
   const char *variable = nullptr; ///< Of the environment: it has `size`.
+  /// Of the environment: it has `rank`, but these are no numbers, or no rank of
+  /// so many. Null: they are.
+  const char *unclear = nullptr;
   int64_t rank = 0, size = 1;
   int64_t localRank = 0; ///< Among those on this machine.
   int64_t localSize = 0; ///< 0: not known.

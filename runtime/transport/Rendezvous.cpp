@@ -27,6 +27,8 @@ using namespace reprise::runtime;
 /// How long a connection, or the first word on it, may take; what rank 0
 /// answers comes at once.
 static constexpr int kAnswerMilliseconds = 2000;
+/// When a rank that still waits says for what. Others may start much later.
+static constexpr double kQuietSeconds = 5;
 /// Between two looks for rank 0, which may not have started.
 static constexpr long kPauseNanoseconds = 100'000'000;
 
@@ -48,6 +50,35 @@ struct Socket {
       close(file);
   }
   const int file;
+};
+} // namespace
+
+namespace {
+/// Of a rank that waits.
+class Waiting {
+public:
+  Waiting(const Meeting &meeting, const Board &board)
+      : meeting(meeting), board(board) {}
+
+  /// Says once what is waited for, if that is long; `why` nobody comes may be
+  /// null.
+  void tell(int rank, const char *why) {
+    if (isSaid || !meeting.tells || now() - begin < kQuietSeconds)
+      return;
+    isSaid = true;
+    fprintf(stderr,
+            "waiting for rank %d at port %d and those behind it of %s%s%s; "
+            "gives up after %" PRId64 " s\n",
+            rank, meeting.port, meeting.host, why ? ": " : "", why ? why : "",
+            board.settings->operationSeconds);
+    fflush(stderr);
+  }
+
+private:
+  const Meeting &meeting;
+  const Board &board;
+  const double begin = now();
+  bool isSaid = false;
 };
 } // namespace
 
@@ -91,6 +122,7 @@ bool reprise::runtime::findMeeting(const Launch &launch, Meeting &meeting,
   const char *nodes = getenv("SLURM_STEP_NODELIST");
   const bool isSlurm = !strcmp(launch.name, "srun");
   meeting.run = 0xcbf29ce484222325;
+  meeting.tells = launch.localRank == 0;
   for (const char *name :
        {"MASTER_PORT", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"})
     mix(meeting.run, getenv(name));
@@ -355,17 +387,18 @@ bool Host::gather(Error &error) {
     if (!ranks.push(-1))
       return error.set("no memory left for the other ranks");
   double last = now();
+  Waiting waiting(meeting, board);
   for (int missing = board.numRanks - 1; missing > 0;) {
     if (board.isAborted())
       return error.set("another rank has ended the run");
-    if (now() - last >= double(board.settings->operationSeconds)) {
-      int rank =
-          int(std::find(ranks.begin() + 1, ranks.end(), -1) - ranks.begin());
+    const int rank =
+        int(std::find(ranks.begin() + 1, ranks.end(), -1) - ranks.begin());
+    waiting.tell(rank, nullptr);
+    if (now() - last >= double(board.settings->operationSeconds))
       return error.set("has waited %" PRId64 " s for rank %d to come to port "
                        "%d and those behind it on %s",
                        board.settings->operationSeconds, rank, meeting.port,
                        meeting.host);
-    }
     // Those who have called say more within milliseconds.
     waitFor(listener, POLLIN, callers.empty() ? 100 : 1);
     accept();
@@ -480,12 +513,14 @@ static bool visit(const Meeting &meeting, bool isLocal, Board &board, int rank,
   const Hello hello = {meeting.run, rank, board.numRanks, own};
   const char *why = nullptr;
   error.text[0] = '\0';
+  Waiting waiting(meeting, board);
   for (const double begin = now();
        now() - begin < double(board.settings->operationSeconds);) {
     if (lookAround(meeting, isLocal, board, hello, places, why, error))
       return true;
     if (error.text[0])
       return false;
+    waiting.tell(0, why);
     const timespec pause = {0, kPauseNanoseconds};
     nanosleep(&pause, nullptr);
     if (board.isAborted())

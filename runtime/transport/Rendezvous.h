@@ -33,6 +33,7 @@ struct Meeting {
   char host[256];
   int port;     ///< The first of them.
   uint64_t run; ///< The same in all ranks of a run: of its launcher's numbers.
+  bool tells;   ///< Whether this rank says what it waits for, if that is long.
 };
 
 /// Where a rank listens, as `sockaddr_in` has it.

@@ -188,12 +188,21 @@ void Watcher::takeSignals() {
       passOn(int(signal.ssi_signo));
 }
 
-/// Rank 0 decides for all.
+/// Rank 0 decides for all, once this rank has met it. Before that there is no
+/// step to finish.
 void Watcher::passOn(int signal) {
-  if (first != 0)
+  if (first == 0) {
+    if (children[0].isRunning)
+      kill(children[0].process, signal);
+  } else if (hasCalled) {
     line->passOn(signal);
-  else if (children[0].isRunning)
-    kill(children[0].process, signal);
+  } else if (signal != SIGUSR1) {
+    char reason[128];
+    snprintf(reason, sizeof(reason),
+             "ended by signal %d (%s) before it has met rank 0", signal,
+             strsignal(signal));
+    board.abort(first, reason);
+  }
 }
 
 void Watcher::takeLine() {

@@ -229,7 +229,8 @@ static std::vector<std::string> expand(int argc, char **argv,
   for (const char *word : llvm::ArrayRef(argv, argc).drop_front()) {
     llvm::BumpPtrAllocator allocator;
     llvm::SmallVector<const char *> words = {word};
-    cl::ExpansionContext config(allocator, cl::TokenizeGNUCommandLine);
+    // With comments, and lines that a backslash joins, as in scripts.
+    cl::ExpansionContext config(allocator, cl::tokenizeConfigFile);
     if (llvm::Error error = config.expandResponseFiles(words))
       std::exit(fail(llvm::toString(std::move(error))));
     bool isFile = words.size() != 1 || words.front() != word;
