@@ -93,7 +93,7 @@ void report::printPipeline(raw_ostream &os, const Plan &plan) {
                 "that, and what the step of one micro-batch takes beside it, "
                 "as chunks are packed one by one; a program packs a stage's "
                 "whole list, and --emit=rt prints the bytes of that");
-  os << "\non one device, with all layers, as the program is:\n";
+  os << "\non one device, with all layers:\n";
 }
 
 void report::writeStages(json::OStream &json, const Plan &plan) {

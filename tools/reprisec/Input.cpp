@@ -143,11 +143,14 @@ driver::readInput(MLIRContext &context, llvm::SourceMgr &sources,
   // Megatron's figures are for so many ranks, beside a plan for one.
   if (!options.accounting.empty()) {
     int64_t &ranks = description->parallel.tensorParallel;
-    if (ranks > 1 && !options.quiet)
+    int64_t stages = description->parallel.stages;
+    bool makesStages = stages > 1 && !options.output.empty();
+    if ((ranks > 1 || makesStages) && !options.quiet)
       llvm::WithColor::note()
-          << "with --accounting, plan and program are of one rank with whole "
-             "tensors, and Megatron's figures and times of a step of "
-          << ranks << " ranks\n";
+          << "with --accounting, plan and program have whole tensors and all "
+             "layers in each rank; Megatron's figures and times of a step are "
+             "of tensor_model_parallel_size "
+          << ranks << " and pipeline_stages " << stages << "\n";
     if (frontend::hasWholeExperts(description->parallel))
       description->parallel.expertParallel = 1;
     ranks = 1;
