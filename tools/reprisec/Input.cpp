@@ -181,7 +181,7 @@ static void setMeshOfExperts(ModuleOp module, int64_t experts, int64_t tensor,
 
 OwningOpRef<ModuleOp> driver::buildPlanned(MLIRContext &context,
                                            frontend::Description description,
-                                           bool hasBudget) {
+                                           bool needsChain) {
   frontend::Parallel &parallel = description.parallel;
   int64_t &ranks = parallel.dataParallel;
   int64_t experts = parallel.expertParallel, tensor = parallel.tensorParallel;
@@ -194,7 +194,7 @@ OwningOpRef<ModuleOp> driver::buildPlanned(MLIRContext &context,
   ranks = needed;
   parallel.reductionGroups.reset();
   OwningOpRef<ModuleOp> module = frontend::buildModel(context, description);
-  if (!module || !hasBudget || experts == 1)
+  if (!module || !needsChain || experts == 1)
     return module;
   setMeshOfExperts(*module, experts, tensor,
                    frontend::hasWholeExperts(parallel));

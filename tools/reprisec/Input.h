@@ -31,11 +31,11 @@ readInput(mlir::MLIRContext &context, llvm::SourceMgr &sources,
 /// The step of a description with stages, for one rank along dp, or those that
 /// have all experts together, with the samples that each has: the sums of all
 /// of them would tie the layers of a chunk together, and take nothing of what
-/// is planned for. For a budget, ranks with other experts send rows to each
-/// other and sum nothing.
+/// is planned for. Where `needsChain`, for a budget or for what stages need,
+/// ranks with other experts send rows to each other and sum nothing.
 mlir::OwningOpRef<mlir::ModuleOp>
 buildPlanned(mlir::MLIRContext &context, frontend::Description description,
-             bool hasBudget);
+             bool needsChain);
 } // namespace reprise::driver
 
 #endif // REPRISE_TOOLS_REPRISEC_INPUT_H

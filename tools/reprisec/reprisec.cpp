@@ -212,7 +212,8 @@ LogicalResult Compilation::readStages() {
   if (!description || description->parallel.stages == 1)
     return success();
   if (description->parallel.dataParallel > 1) {
-    module = buildPlanned(context, *description, bool(command.budget));
+    module = buildPlanned(context, *description,
+                          command.budget || options.describesStages());
     if (!module)
       return failure();
     setTarget(*module, targets.first());
