@@ -149,6 +149,9 @@ LogicalResult driver::writeReports(report::Plan &plan, ModuleOp module,
     hasStandardOutput |= *path == "-";
   if (options.explainsPlan())
     plan.explain(hasStandardOutput ? llvm::errs() : llvm::outs());
+  // Before what else is said, of a file that both streams go to.
+  if (failed(flushOutput()))
+    return failure();
   using llvm::raw_ostream;
   return failure(
       failed(writeFile(options.planJSON,
