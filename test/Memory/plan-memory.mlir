@@ -336,7 +336,7 @@ func.func @step(%lr: tensor<f32> {nn.input = "lr"}, %w: tensor<f32> {nn.paramete
 
 // CHECK:      <inputs_and_outputs, 192>
 // CHECK:      func.func @step()
-// CHECK-NEXT:   rt.buffer at <device, 128> {rt.rotary = #rt.rotary<frequencies = [1.000000e+00, 1.000000e-02], scale = 1.000000e+00 : f32>} : memref<8x4xf32>
+// CHECK-NEXT:   rt.buffer at <device, 128> {rt.rotary = #rt.rotary<frequencies = [1.000000e+00, 0.00999999977], scale = 1.000000e+00 : f32>} : memref<8x4xf32>
 // CHECK-NEXT:   rt.buffer at <device, 0> {rt.state = #rt.state<kind = parameter, parameter = "k", init = ones, hub = "qkv", part = 1, parts = 3>} : memref<16xf32>
 // CHECK-NEXT:   rt.buffer at <device, 64> {rt.state = #rt.state<kind = gradient, parameter = "k", init = zeros>} : memref<16xf32>
 // CHECK-NEXT:   rt.buffer at <device, 256> {rt.role = "lr"} : memref<f32>

@@ -48,6 +48,32 @@ static void printCuts(AsmPrinter &printer, ArrayRef<CutAttr> cuts) {
   printer << ']';
 }
 
+static ParseResult parseExactFloats(AsmParser &parser,
+                                    DenseF32ArrayAttr &floats) {
+  SmallVector<float> values;
+  auto parseValue = [&]() -> ParseResult {
+    double value = 0;
+    if (parser.parseFloat(value))
+      return failure();
+    values.push_back(float(value));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseValue))
+    return failure();
+  floats = DenseF32ArrayAttr::get(parser.getContext(), values);
+  return success();
+}
+
+/// With the digits that make the same numbers when they are read: arrays of
+/// MLIR's have six.
+static void printExactFloats(AsmPrinter &printer, DenseF32ArrayAttr floats) {
+  printer << '[';
+  llvm::interleaveComma(floats.asArrayRef(), printer, [&](float value) {
+    printer.printFloat(APFloat(value));
+  });
+  printer << ']';
+}
+
 #include "reprise/Dialect/RT/RTDialect.cpp.inc"
 #include "reprise/Dialect/RT/RTEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES

@@ -52,8 +52,8 @@ func.func @buffers() {
   %b3 = rt.buffer at <device, 192> {rt.state = #rt.state<kind = parameter, parameter = "q", init = ones, hub = "qkv", part = 2, parts = 3>} : memref<16xf32>
   // CHECK: rt.buffer at <device, 256> {rt.state = #rt.state<kind = moment1, parameter = "e", init = zeros, cuts = [<"ep", dim = 0, extent = 4>, <"tp", dim = 1, extent = 16>], share = "ep_copies", share_of = [2, 8]>}
   rt.buffer at <device, 256> {rt.state = #rt.state<kind = moment1, parameter = "e", init = zeros, cuts = [<"ep", dim = 0, extent = 4>, <"tp", dim = 1, extent = 16>], share = "ep_copies", share_of = [2, 8]>} : memref<2x8xf32>
-  // CHECK: rt.buffer at <device, 256> {rt.rotary = #rt.rotary<frequencies = [1.000000e+00, 1.000000e-02], scale = 1.250000e+00 : f32>} : memref<8x4xf32>
-  %b4 = rt.buffer at <device, 256> {rt.rotary = #rt.rotary<frequencies = [1.0, 0.01], scale = 1.25 : f32>} : memref<8x4xf32>
+  // CHECK: rt.buffer at <device, 256> {rt.rotary = #rt.rotary<frequencies = [1.000000e+00, 0.251188636], scale = 1.250000e+00 : f32>} : memref<8x4xf32>
+  %b4 = rt.buffer at <device, 256> {rt.rotary = #rt.rotary<frequencies = [1.0, 0.251188636], scale = 1.25 : f32>} : memref<8x4xf32>
   // CHECK: rt.buffer at <host, 64> : memref<16xf32>
   %b5 = rt.buffer at <host, 64> : memref<16xf32>
   // CHECK: rt.launch @gelu(%[[B0]]) to(%[[B1]]) : (memref<16xf32>, memref<16xf32>) -> ()

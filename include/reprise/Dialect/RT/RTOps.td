@@ -155,7 +155,9 @@ def RT_RotaryAttr : AttrDef<RT_Dialect, "Rotary"> {
     Example: `#rt.rotary<frequencies = [1.0, 0.01], scale = 1.0 : f32>`
   }];
   let parameters = (ins "::mlir::DenseF32ArrayAttr":$frequencies, "::mlir::FloatAttr":$scale);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let assemblyFormat = [{
+    `<` `frequencies` `=` custom<ExactFloats>($frequencies) `,` `scale` `=` $scale `>`
+  }];
   let genVerifyDecl = 1;
 }
 
