@@ -58,6 +58,9 @@ static std::optional<std::string> takeEnds(const LayerSplit &split,
       layers = *split.first;
     else if (stage == split.stages - 1 && split.last)
       layers = *split.last;
+    if (layers < 1 && split.virtualStages == 1)
+      return "needs a layer on each stage, but stage " + text(stage) +
+             " has none of " + text(numLayers);
     if (layers < 1 || layers % split.virtualStages != 0)
       return "needs stages whose layers " + text(split.virtualStages) +
              " chunks share evenly, but stage " + text(stage) + " has " +

@@ -23,7 +23,7 @@ MachineName reprise::runtime::describeProcessor(int64_t threads) {
     fclose(file);
   }
   MachineName text;
-  snprintf(text.chars, sizeof(text.chars), "%" PRId64 " threads of %s", threads,
-           name);
+  snprintf(text.chars, sizeof(text.chars), "%" PRId64 " thread%s of %s",
+           threads, threads == 1 ? "" : "s", name);
   return text;
 }

@@ -121,7 +121,8 @@ static LogicalResult checkInterleaving(const frontend::Description &text) {
     return refuse("a microbatch_group_size_per_vp_stage of at least "
                   "pipeline_stages " +
                   llvm::Twine(stages) + " and at most the " +
-                  llvm::Twine(batches) + " micro-batches of a step, but got " +
+                  llvm::Twine(batches) + " micro-batch" +
+                  (batches == 1 ? "" : "es") + " of a step, but got " +
                   llvm::Twine(group));
   if (int64_t rest = batches % group)
     return refuse("a micro-batch for each of the pipeline_stages " +
