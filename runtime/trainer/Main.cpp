@@ -189,7 +189,6 @@ bool Trainer::prepare(Error &error) {
   if (options.data.size() == 0)
     began.data.isText = wasTrainedOnBytes(options);
   if (!inference.open(format, began.data.isText, pool, error) ||
-      !device.allocate(error) ||
       !executor.prepare(options.profile || options.costs || options.trace,
                         ranks.rank(), error))
     return false;
