@@ -106,6 +106,7 @@ static constexpr FileKind kObjects[] = {
     {"samples|step", "the trainer.json of a checkpoint"},
     {"zero_optimization", "a configuration of DeepSpeed"},
     ofCosts("measured"),
+    ofCosts("links"),
     ofCosts("product_flops_per_second"),
     ofCosts("memory_bytes_per_second"),
     ofCosts("base"),
