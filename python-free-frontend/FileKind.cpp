@@ -9,7 +9,7 @@
 #include "python-free-frontend/FileKind.h"
 
 #include "python-free-frontend/Keys.h"
-#include "python-free-frontend/RawJSON.h"
+#include "reprise/Support/RawJSON.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
@@ -17,6 +17,7 @@
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
+using namespace reprise;
 using namespace reprise::frontend;
 
 namespace {
@@ -105,6 +106,7 @@ static constexpr FileKind kObjects[] = {
     {"samples|step", "the trainer.json of a checkpoint"},
     {"zero_optimization", "a configuration of DeepSpeed"},
     ofCosts("measured"),
+    ofCosts("links"),
     ofCosts("product_flops_per_second"),
     ofCosts("memory_bytes_per_second"),
     ofCosts("base"),

@@ -9,7 +9,7 @@
 #include "python-free-frontend/ConfigKeys.h"
 #include "python-free-frontend/JSONErrors.h"
 #include "python-free-frontend/Keys.h"
-#include "python-free-frontend/RawJSON.h"
+#include "reprise/Support/RawJSON.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -17,6 +17,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
+using namespace reprise;
 using namespace reprise::frontend;
 
 /// What those who generate text with the weights need.

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Interfaces/CostTable.h"
+#include "reprise/Support/RawJSON.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
@@ -29,13 +31,37 @@ static constexpr std::pair<llvm::StringLiteral, double CostTable::*> kRates[] =
      {"network_seconds_per_message", &CostTable::networkSecondsPerMessage},
      {"ranks_per_machine", &CostTable::ranksPerMachine}};
 
-void reprise::setExchange(Workload &load, llvm::StringRef axis, int64_t ranks,
-                          int64_t bytes, bool hasWholeSums) {
-  int64_t rounds = hasWholeSums ? 2 : 1;
+static void setSent(Workload &load, llvm::StringRef exchange,
+                    llvm::StringRef axis, int64_t ranks, int64_t messages,
+                    int64_t bytes) {
   load.work = Work::Exchange;
+  load.exchange = exchange.str();
   load.axis = axis.str();
-  load.messages = rounds * (ranks - 1);
-  load.sentBytes = rounds * (bytes - llvm::divideCeil(bytes, ranks));
+  load.ranks = ranks;
+  load.messages = messages;
+  load.sentBytes = bytes;
+  load.key = (exchange + " of " + llvm::Twine(ranks) + " ranks sends " +
+              llvm::Twine(bytes))
+                 .str();
+}
+
+void reprise::setExchange(Workload &load, llvm::StringRef exchange,
+                          llvm::StringRef axis, int64_t ranks, int64_t bytes,
+                          bool hasWholeSums) {
+  int64_t rounds = hasWholeSums ? 2 : 1;
+  setSent(load, exchange, axis, ranks, rounds * (ranks - 1),
+          rounds * (bytes - llvm::divideCeil(bytes, ranks)));
+}
+
+void reprise::setSend(Workload &load, llvm::StringRef axis, int64_t bytes) {
+  setSent(load, "send", axis, /*ranks=*/2, /*messages=*/1, bytes);
+}
+
+static constexpr llvm::StringLiteral kAcross = " across machines";
+
+std::string Link::getName() const {
+  return exchange + " of " + std::to_string(ranks) + " ranks" +
+         (isAcross ? kAcross.str() : "");
 }
 
 void CostTable::addAxis(llvm::StringRef name, int64_t size, int64_t stride,
@@ -59,11 +85,34 @@ double CostTable::getSeconds(int64_t flops, int64_t bytes, Work work,
          std::max(flops / rate, bytes / memoryBytesPerSecond);
 }
 
+const double *CostTable::findMeasured(const Workload &load) const {
+  bool isAcross = load.work == Work::Exchange && axesAcross.contains(load.axis);
+  auto known = isAcross ? measured.find(load.key + kAcross.str())
+                        : measured.find(load.key);
+  return known == measured.end() ? nullptr : &known->second;
+}
+
+const Link *CostTable::findLink(const Workload &load) const {
+  bool isAcross = axesAcross.contains(load.axis);
+  auto getRatio = [&](const Link &link) {
+    double ratio = double(link.ranks) / double(load.ranks);
+    return std::max(ratio, 1 / ratio);
+  };
+  const Link *nearest = nullptr;
+  for (const Link &link : links)
+    if (link.exchange == load.exchange && link.isAcross == isAcross &&
+        (!nearest || getRatio(link) < getRatio(*nearest)))
+      nearest = &link;
+  return nearest;
+}
+
 double CostTable::getSeconds(const Workload &load) const {
-  auto known = measured.find(load.key);
-  if (known != measured.end())
-    return known->second;
+  if (const double *seconds = findMeasured(load))
+    return *seconds;
   if (load.work == Work::Exchange) {
+    if (const Link *link = findLink(load))
+      return load.messages * link->secondsPerMessage +
+             load.sentBytes / link->bytesPerSecond;
     bool isAcross = axesAcross.contains(load.axis);
     double rate = isAcross ? networkBytesPerSecond : linkBytesPerSecond;
     double message = isAcross ? networkSecondsPerMessage : secondsPerMessage;
@@ -155,81 +204,222 @@ std::string CostTable::getNames() {
   return names;
 }
 
-/// A number above 0, or what is wrong with `value` as `name`.
-static llvm::Expected<double> readNumber(const llvm::json::Value &value,
-                                         llvm::StringRef name) {
-  std::optional<double> number = value.getAsNumber();
+namespace {
+/// Reads a table, and knows where its members are: the parser does not.
+class TableReader {
+public:
+  explicit TableReader(llvm::StringRef text) : text(text) {}
+
+  llvm::Expected<CostTable> read();
+
+private:
+  /// A member of the table, or of an object in it.
+  struct Member {
+    llvm::StringRef key;
+    const llvm::json::Value &value;
+    RawMember raw;
+  };
+  using Reader = llvm::function_ref<llvm::Error(const Member &)>;
+
+  llvm::Error fail(const char *place, const llvm::Twine &message) const;
+  llvm::Error readMembers(const llvm::json::Object &object,
+                          llvm::StringRef text, Reader read) const;
+  llvm::Expected<double> readNumber(const Member &member) const;
+  llvm::Error readBase(const llvm::json::Object &object);
+  llvm::Error readMember(const Member &member);
+  llvm::Error readMeasured(const Member &member);
+  llvm::Error readLink(const Member &member);
+  llvm::Error readSeveral(const Member &member, llvm::StringRef what,
+                          Reader read) const;
+
+  llvm::StringRef text;
+  CostTable table = CostTable::getCPU();
+};
+} // namespace
+
+/// An error that begins with the line and column of `place`.
+llvm::Error TableReader::fail(const char *place,
+                              const llvm::Twine &message) const {
+  llvm::StringRef before = text.take_front(place - text.begin());
+  size_t line = before.count('\n') + 1;
+  size_t column = before.size() - (before.rfind('\n') + 1) + 1;
+  return llvm::createStringError(llvm::Twine(line) + ":" + llvm::Twine(column) +
+                                 ": " + message);
+}
+
+/// The members in the order of the text. Of two equal ones the object has the
+/// second alone, so that nothing is read then. A key with escapes is not found
+/// there.
+llvm::Error TableReader::readMembers(const llvm::json::Object &object,
+                                     llvm::StringRef text, Reader read) const {
+  llvm::SmallVector<RawMember> members = findMembers(text);
+  llvm::StringSet<> known;
+  for (const RawMember &raw : members) {
+    if (!known.insert(raw.key).second)
+      return fail(raw.key.begin() - 1,
+                  "needs '" + raw.key + "' once, but got it twice");
+    if (!object.get(raw.key))
+      return fail(raw.key.begin() - 1,
+                  "needs keys without escapes, but got '" + raw.key + "'");
+  }
+  for (const RawMember &raw : members)
+    if (llvm::Error error = read({raw.key, *object.get(raw.key), raw}))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Expected<double> TableReader::readNumber(const Member &member) const {
+  std::optional<double> number = member.value.getAsNumber();
   if (!number || !std::isfinite(*number) || *number <= 0)
-    return llvm::createStringError("needs a number above 0 as '" + name + "'");
+    return fail(member.raw.value.begin(),
+                "needs a number above 0 as '" + member.key + "'");
   return *number;
 }
 
-static llvm::Error readMeasured(const llvm::json::Value &value,
-                                CostTable &table) {
-  const llvm::json::Object *object = value.getAsObject();
+/// The members of a member.
+llvm::Error TableReader::readSeveral(const Member &member, llvm::StringRef what,
+                                     Reader read) const {
+  const llvm::json::Object *object = member.value.getAsObject();
   if (!object)
-    return llvm::createStringError("needs an object of seconds as 'measured'");
-  for (const auto &[key, entry] : *object) {
-    llvm::Expected<double> seconds = readNumber(entry, key);
-    if (!seconds)
-      return seconds.takeError();
-    table.measured[llvm::StringRef(key)] = *seconds;
-  }
+    return fail(member.raw.value.begin(),
+                "needs an object of " + what + " as '" + member.key + "'");
+  return readMembers(*object, member.raw.value, read);
+}
+
+llvm::Error TableReader::readMeasured(const Member &member) {
+  llvm::Expected<double> seconds = readNumber(member);
+  if (!seconds)
+    return seconds.takeError();
+  table.measured[member.key] = *seconds;
+  return llvm::Error::success();
+}
+
+/// Exchanges that can have a link.
+static constexpr llvm::StringLiteral kExchanges[] = {
+    "all_reduce",    "all_gather",    "reduce_scatter",
+    "reduce_shares", "gather_shares", "gather_offsets",
+    "send_rows",     "return_rows",   "send"};
+
+/// What a link's name says; none if it is no such name.
+static std::optional<Link> parseLinkName(llvm::StringRef name) {
+  Link link = {};
+  link.isAcross = name.consume_back(kAcross);
+  auto [exchange, ranks] = name.split(" of ");
+  link.exchange = exchange.str();
+  bool isNumber =
+      ranks.consume_back(" ranks") && !ranks.getAsInteger(10, link.ranks);
+  bool isKnown = llvm::is_contained(kExchanges, exchange);
+  if (!isKnown || !isNumber || link.ranks < 2)
+    return std::nullopt;
+  return link;
+}
+
+llvm::Error TableReader::readLink(const Member &member) {
+  std::optional<Link> link = parseLinkName(member.key);
+  if (!link)
+    return fail(member.raw.key.begin() - 1,
+                "needs EXCHANGE of N ranks, or EXCHANGE of N ranks across "
+                "machines, where N is at least 2 and EXCHANGE one of " +
+                    llvm::join(llvm::ArrayRef(kExchanges), ", ") +
+                    ", but got '" + member.key + "'");
+  double *rates[] = {&link->secondsPerMessage, &link->bytesPerSecond};
+  constexpr llvm::StringLiteral kNames[] = {"seconds_per_message",
+                                            "bytes_per_second"};
+  auto readRate = [&](const Member &rate) -> llvm::Error {
+    const auto *name = llvm::find(kNames, rate.key);
+    if (name == std::end(kNames))
+      return fail(rate.raw.key.begin() - 1,
+                  "needs " + llvm::join(llvm::ArrayRef(kNames), " and ") +
+                      ", but got '" + rate.key + "'");
+    llvm::Expected<double> number = readNumber(rate);
+    if (!number)
+      return number.takeError();
+    *rates[name - kNames] = *number;
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = readSeveral(member, "two rates", readRate))
+    return error;
+  for (auto [rate, name] : llvm::zip(rates, kNames))
+    if (*rate == 0)
+      return fail(member.raw.value.begin(),
+                  "needs '" + name + "' in '" + member.key + "'");
+  table.links.push_back(*link);
   return llvm::Error::success();
 }
 
 /// The table that an object builds on.
-static llvm::Expected<CostTable> readBase(const llvm::json::Object &object) {
-  const llvm::json::Value *base = object.get("base");
-  if (!base)
-    return CostTable::getCPU();
-  std::optional<llvm::StringRef> name = base->getAsString();
-  std::optional<CostTable> table = name ? CostTable::get(*name) : std::nullopt;
-  if (!table)
-    return llvm::createStringError("needs one of " + CostTable::getNames() +
-                                   " as 'base'");
-  return *table;
+llvm::Error TableReader::readBase(const llvm::json::Object &object) {
+  return readMembers(object, text, [&](const Member &member) -> llvm::Error {
+    if (member.key != "base")
+      return llvm::Error::success();
+    std::optional<llvm::StringRef> name = member.value.getAsString();
+    std::optional<CostTable> base = name ? CostTable::get(*name) : std::nullopt;
+    if (!base)
+      return fail(member.raw.value.begin(),
+                  "needs one of " + CostTable::getNames() + " as 'base'");
+    table = std::move(*base);
+    return llvm::Error::success();
+  });
+}
+
+llvm::Error TableReader::readMember(const Member &member) {
+  if (member.key == "base")
+    return llvm::Error::success();
+  if (member.key == "machine") {
+    std::optional<llvm::StringRef> machine = member.value.getAsString();
+    if (!machine)
+      return fail(member.raw.value.begin(), "needs a text as 'machine'");
+    table.machine = machine->str();
+    return llvm::Error::success();
+  }
+  if (member.key == "measured")
+    return readSeveral(member, "seconds",
+                       [&](const Member &each) { return readMeasured(each); });
+  if (member.key == "links")
+    return readSeveral(member, "links",
+                       [&](const Member &each) { return readLink(each); });
+  const auto *rate = llvm::find_if(
+      kRates, [&](const auto &known) { return known.first == member.key; });
+  if (rate == std::end(kRates)) {
+    std::string names = "base, machine, measured, links";
+    for (const auto &known : kRates)
+      names += ", " + known.first.str();
+    return fail(member.raw.key.begin() - 1, "needs keys out of " + names +
+                                                ", but got '" + member.key +
+                                                "'");
+  }
+  llvm::Expected<double> number = readNumber(member);
+  if (!number)
+    return number.takeError();
+  table.*rate->second = *number;
+  return llvm::Error::success();
+}
+
+/// What the parser says is `[line:column, byte=offset]: reason`.
+static std::string placeFirst(std::string message) {
+  auto [place, reason] = llvm::StringRef(message).split("]: ");
+  if (reason.empty() || !place.consume_front("["))
+    return message;
+  return (place.split(',').first + ": " + reason).str();
+}
+
+llvm::Expected<CostTable> TableReader::read() {
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+  if (!value)
+    return llvm::createStringError(
+        placeFirst(llvm::toString(value.takeError())));
+  const llvm::json::Object *object = value->getAsObject();
+  if (!object)
+    return fail(text.ltrim().begin(), "needs a JSON object of rates");
+  if (llvm::Error error = readBase(*object))
+    return error;
+  if (llvm::Error error = readMembers(*object, text, [&](const Member &member) {
+        return readMember(member);
+      }))
+    return error;
+  return std::move(table);
 }
 
 llvm::Expected<CostTable> CostTable::parse(llvm::StringRef text) {
-  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
-  if (!value)
-    return value.takeError();
-  const llvm::json::Object *object = value->getAsObject();
-  if (!object)
-    return llvm::createStringError("needs a JSON object of rates");
-  llvm::Expected<CostTable> table = readBase(*object);
-  if (!table)
-    return table;
-  for (const auto &[key, entry] : *object) {
-    llvm::StringRef name = key;
-    if (name == "base")
-      continue;
-    if (name == "machine") {
-      std::optional<llvm::StringRef> machine = entry.getAsString();
-      if (!machine)
-        return llvm::createStringError("needs a text as 'machine'");
-      table->machine = machine->str();
-      continue;
-    }
-    if (name == "measured") {
-      if (llvm::Error error = readMeasured(entry, *table))
-        return error;
-      continue;
-    }
-    auto rate = llvm::find_if(
-        kRates, [&](const auto &known) { return known.first == name; });
-    if (rate == std::end(kRates)) {
-      std::string names = "base, machine, measured";
-      for (const auto &known : kRates)
-        names += ", " + known.first.str();
-      return llvm::createStringError("needs keys out of " + names +
-                                     ", but got '" + name + "'");
-    }
-    llvm::Expected<double> number = readNumber(entry, name);
-    if (!number)
-      return number.takeError();
-    (*table).*rate->second = *number;
-  }
-  return table;
+  return TableReader(text).read();
 }

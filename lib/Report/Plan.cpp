@@ -71,7 +71,8 @@ FailureOr<Plan> report::readDecisions(func::FuncOp step,
     known.scope = nn::getScopeName(nn::getScope(&op));
     if (isa<CostModel>(op)) {
       Workload load = nn::getWorkload(&op);
-      load.key.clear(); // Kernels are measured, and not ops.
+      if (load.work != Work::Exchange)
+        load.key.clear(); // Kernels are measured, and not ops.
       known.seconds = costs.getSeconds(load);
     }
     for (OpResult result : op.getResults())

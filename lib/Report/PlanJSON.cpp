@@ -145,6 +145,13 @@ void PlanWriter::writeCosts() {
   json.attribute("network_bytes_per_second", costs.networkBytesPerSecond);
   json.attribute("network_seconds_per_message", costs.networkSecondsPerMessage);
   json.attribute("ranks_per_machine", costs.ranksPerMachine);
+  json.attributeObject("links", [&] {
+    for (const Link &link : costs.links)
+      json.attributeObject(link.getName(), [&] {
+        json.attribute("seconds_per_message", link.secondsPerMessage);
+        json.attribute("bytes_per_second", link.bytesPerSecond);
+      });
+  });
   auto writeKeys = [&](StringRef name, const std::vector<std::string> &keys) {
     json.attributeArray(name, [&] {
       for (const std::string &key : keys)

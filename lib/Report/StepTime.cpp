@@ -54,6 +54,7 @@ static double getMessageSeconds(const CostTable &costs, Workload load) {
   if (load.work != Work::Exchange)
     return 0;
   load.sentBytes = 0;
+  load.key.clear(); // What was measured is with its bytes.
   return costs.getSeconds(load);
 }
 
@@ -226,8 +227,9 @@ LayerSeconds MegatronTimer::time() {
       addBackward(&op);
     else {
       Workload load = nn::getWorkload(&op);
-      double latency = getMessageSeconds(costs, load);
-      update += costs.getSeconds(load) - latency;
+      double seconds = costs.getSeconds(load);
+      double latency = std::min(getMessageSeconds(costs, load), seconds);
+      update += seconds - latency;
       messages += latency;
     }
   }

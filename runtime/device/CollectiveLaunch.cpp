@@ -14,6 +14,7 @@
 #include "runtime/transport/Lanes.h"
 #include "runtime/transport/Mesh.h"
 
+#include <algorithm>
 #include <cinttypes>
 
 using namespace reprise::runtime;
@@ -59,6 +60,19 @@ struct Operation {
   int numBuffers; ///< 0: one or more.
   bool (*check)(const Call &call, Error &error);
   bool (*run)(const Call &call, RankMemory &memory, Error &error);
+
+  /// The rest is of an `Exchange`. Null: it is none.
+  const char *name = nullptr;
+  /// The bytes of what all ranks have together, or of the terms of one; each
+  /// rank sends its part of them to all others, and of whole sums once more.
+  int64_t (*countBytes)(const Call &call) = nullptr;
+  bool hasWholeSums = false;
+  /// Null: its bytes are always the same.
+  void (*shrink)(LoneLaunch &lone, int64_t ranks, int64_t divisor) = nullptr;
+  /// The buffer of the offsets that it reads, if any, and whether these are of
+  /// all ranks.
+  int offsets = -1;
+  bool areOfAll = false;
 };
 } // namespace
 
@@ -219,20 +233,98 @@ static bool runTransfer(const Call &call, RankMemory &memory, Error &error) {
 }
 
 //===----------------------------------------------------------------------===//
+// What is exchanged
+//===----------------------------------------------------------------------===//
+
+template <int whole>
+static int64_t countWhole(const Call &call) {
+  return call.buffer(whole).bytes;
+}
+
+static int64_t countTerms(const Call &call) {
+  int64_t bytes = 0;
+  for (int i = 0; i < call.last(); ++i)
+    bytes += call.buffer(i).bytes;
+  return bytes;
+}
+
+/// On GPUs all slots are sent, which are `there`.
+template <int there>
+static int64_t countRows(const Call &call) {
+  if (call.model.target == REPRISE_TARGET_CUDA)
+    return call.buffer(there).bytes;
+  return std::min(call.buffer(0).bytes, call.buffer(2).bytes);
+}
+
+/// A part in `divisor` of `count`, but at least `least`, and no more than there
+/// is.
+static int64_t partOf(int64_t count, int64_t least, int64_t divisor) {
+  return std::min(count, std::max(least, count / divisor));
+}
+
+/// A part of the largest buffer is summed.
+static void shrinkSum(LoneLaunch &lone, int64_t ranks, int64_t divisor) {
+  const int64_t size = sizeOf(Number(lone.row.elementType));
+  RepriseBuffer workspace = lone.buffers.back();
+  RepriseBuffer largest = *std::max_element(
+      lone.buffers.begin(), lone.buffers.end() - 1,
+      [](const RepriseBuffer &left, const RepriseBuffer &right) {
+        return left.bytes < right.bytes;
+      });
+  largest.bytes = partOf(largest.bytes / size, ranks, divisor) * size;
+  lone.buffers[0] = largest;
+  lone.buffers[1] = workspace;
+  lone.launch.numBuffers = 2;
+}
+
+template <int part, int whole>
+static void shrinkBlocks(LoneLaunch &lone, int64_t ranks, int64_t divisor) {
+  RepriseCollective &row = lone.row;
+  row.blockElements = partOf(row.blocks * row.blockElements, 1, divisor);
+  row.blocks = 1;
+  const int64_t bytes = row.blockElements * sizeOf(Number(row.elementType));
+  lone.buffers[part].bytes = bytes;
+  lone.buffers[whole].bytes = ranks * bytes;
+}
+
+static void shrinkShares(LoneLaunch &lone, int64_t ranks, int64_t divisor) {
+  const int64_t size = sizeOf(Number(lone.row.elementType));
+  const int64_t count = lone.buffers[2].bytes / size;
+  for (int i : {1, 2})
+    lone.buffers[size_t(i)].bytes = partOf(count, ranks, divisor) * size;
+}
+
+/// A row for each expert is left, and so for each rank.
+static void shrinkRows(LoneLaunch &lone, int64_t /*ranks*/, int64_t divisor) {
+  const int64_t bytes =
+      lone.row.blockElements * sizeOf(Number(lone.row.elementType));
+  for (int i : {0, 2}) {
+    RepriseBuffer &rows = lone.buffers[size_t(i)];
+    rows.bytes = partOf(rows.bytes / bytes, lone.row.blocks, divisor) * bytes;
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // All of them
 //===----------------------------------------------------------------------===//
 
 static constexpr Operation kOperations[] = {
-    {REPRISE_COLLECTIVE_ALL_REDUCE, 0, checkWorkspace, runSum<allReduce>},
-    {REPRISE_COLLECTIVE_ALL_GATHER, 2, checkAllGather, runAllGather},
-    {REPRISE_COLLECTIVE_REDUCE_SCATTER, 3, checkReduceScatter,
-     runReduceScatter},
-    {REPRISE_COLLECTIVE_REDUCE_SHARES, 0, checkWorkspace, runSum<reduceShares>},
-    {REPRISE_COLLECTIVE_GATHER_SHARES, 3, checkShare, runGatherShares},
-    {REPRISE_COLLECTIVE_GATHER_OFFSETS, 3, checkGatherOffsets,
-     runGatherOffsets},
-    {REPRISE_COLLECTIVE_SEND_ROWS, 0, checkRows<2, 1>, runRows<true>},
-    {REPRISE_COLLECTIVE_RETURN_ROWS, 0, checkRows<0, 2>, runRows<false>},
+    {REPRISE_COLLECTIVE_ALL_REDUCE, 0, checkWorkspace, runSum<allReduce>,
+     "all_reduce", countTerms, true, shrinkSum},
+    {REPRISE_COLLECTIVE_ALL_GATHER, 2, checkAllGather, runAllGather,
+     "all_gather", countWhole<1>, false, shrinkBlocks<0, 1>},
+    {REPRISE_COLLECTIVE_REDUCE_SCATTER, 3, checkReduceScatter, runReduceScatter,
+     "reduce_scatter", countWhole<0>, false, shrinkBlocks<1, 0>},
+    {REPRISE_COLLECTIVE_REDUCE_SHARES, 0, checkWorkspace, runSum<reduceShares>,
+     "reduce_shares", countTerms, false, shrinkSum},
+    {REPRISE_COLLECTIVE_GATHER_SHARES, 3, checkShare, runGatherShares,
+     "gather_shares", countWhole<2>, false, shrinkShares},
+    {REPRISE_COLLECTIVE_GATHER_OFFSETS, 3, checkGatherOffsets, runGatherOffsets,
+     "gather_offsets", countWhole<1>, false, nullptr, 0, false},
+    {REPRISE_COLLECTIVE_SEND_ROWS, 0, checkRows<2, 1>, runRows<true>,
+     "send_rows", countRows<2>, false, shrinkRows, 1, true},
+    {REPRISE_COLLECTIVE_RETURN_ROWS, 0, checkRows<0, 2>, runRows<false>,
+     "return_rows", countRows<0>, false, shrinkRows, 1, true},
     {REPRISE_COLLECTIVE_SEND, 1, checkTransfer, runTransfer<&RankMemory::send>},
     {REPRISE_COLLECTIVE_RECEIVE, 1, checkTransfer,
      runTransfer<&RankMemory::receive>},
@@ -292,4 +384,61 @@ bool reprise::runtime::runCollective(const RepriseModel &model,
                                      Error &error) {
   const Call call = {model, launch, memory.rank(), addresses};
   return findOperation(call.row().operation)->run(call, memory, error);
+}
+
+bool reprise::runtime::findExchange(const RepriseModel &model,
+                                    const RepriseLaunch &launch, int rank,
+                                    Exchange &exchange) {
+  const Call call = {model, launch, rank};
+  const Operation &operation = *findOperation(call.row().operation);
+  if (!operation.name)
+    return false;
+  const Group group = call.group();
+  const int64_t bytes = operation.countBytes(call);
+  const int64_t rounds = operation.hasWholeSums ? 2 : 1;
+  exchange = {operation.name, group, rounds * (group.size - 1),
+              rounds * (bytes - (bytes + group.size - 1) / group.size)};
+  return true;
+}
+
+bool LoneLaunch::take(const RepriseModel &model, const RepriseLaunch &of) {
+  launch = of;
+  launch.kind = REPRISE_LAUNCH_COLLECTIVE;
+  launch.callee = launch.firstBuffer = 0;
+  row = model.collectives[of.callee];
+  buffers.clear();
+  return buffers.append(model.buffers + of.firstBuffer, size_t(of.numBuffers));
+}
+
+bool LoneLaunch::shrink(int64_t ranks, int64_t divisor) {
+  const Operation &operation = *findOperation(row.operation);
+  if (operation.shrink)
+    operation.shrink(*this, ranks, divisor);
+  return operation.shrink;
+}
+
+RepriseModel LoneLaunch::modelOf(const RepriseModel &model) const {
+  RepriseModel lone = model;
+  lone.collectives = &row;
+  lone.numCollectives = 1;
+  lone.buffers = buffers.begin();
+  return lone;
+}
+
+bool LoneLaunch::fillOffsets(int64_t ranks, const Arena &arena,
+                             Error &error) const {
+  const Operation &operation = *findOperation(row.operation);
+  if (operation.offsets < 0)
+    return true;
+  const int64_t experts = row.blocks;
+  int64_t perExpert = 1;
+  if (operation.areOfAll)
+    perExpert = std::min(buffers[0].bytes, buffers[2].bytes) /
+                (row.blockElements * sizeOf(Number(row.elementType))) / experts;
+  const RepriseBuffer &buffer = buffers[size_t(operation.offsets)];
+  int32_t *offset = arena.at<int32_t>(buffer);
+  for (int64_t rank = 0; rank < (operation.areOfAll ? ranks : 1); ++rank)
+    for (int64_t expert = 0; expert <= experts; ++expert)
+      *offset++ = int32_t(expert * perExpert);
+  return arena.upload(buffer, error);
 }

@@ -61,6 +61,10 @@ public:
   bool clearGradients(Error &error) override;
   bool runForward(Forward what, Error &error) override;
   bool finish(Error &) override { return true; }
+  RankMemory &rankMemory() override { return memory; }
+  void *addressOf(const RepriseBuffer &buffer) const override {
+    return arena.at<void>(buffer);
+  }
   bool disconnect(Error &) override { return true; }
   void describe(char *text, size_t size) const override;
   DeviceFacts facts() const override;

@@ -42,6 +42,10 @@ public:
   bool clearGradients(Error &error) override;
   bool runForward(Forward what, Error &error) override;
   bool finish(Error &error) override;
+  RankMemory &rankMemory() override { return launcher.rankMemory(); }
+  void *addressOf(const RepriseBuffer &buffer) const override {
+    return reinterpret_cast<void *>(gpu.at(buffer));
+  }
   bool disconnect(Error &error) override;
   /// The GPU, its libraries, and what the kernels were loaded from.
   void describe(char *text, size_t size) const override {

@@ -56,6 +56,7 @@ public:
   /// Chooses the algorithms of products.
   bool chooseProducts(Error &error);
 
+  RankMemory &rankMemory() { return memory; }
   /// What stages send and receive in launches.
   CudaLanes &parcels() { return memory.parcels(); }
   /// Begins the launches of `part`, which belongs to what an error calls `of`.

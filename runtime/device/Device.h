@@ -45,6 +45,8 @@ protected:
 /// The schedules that go forward alone, between two steps.
 enum class Forward { Evaluate, Sample };
 
+class RankMemory;
+
 /// What the schedules of a model run on: the CPU, or a GPU. A test that all of
 /// them pass, `DeviceTest.cpp`, says in code what the comments say here.
 ///
@@ -96,6 +98,10 @@ public:
   virtual bool runForward(Forward what, Error &error) = 0;
   /// Waits until everything is done that was begun.
   virtual bool finish(Error &error) = 0;
+  /// What ranks do together in a launch, for launches that are in no schedule,
+  /// and where a buffer of the plan is for that. `finish` waits for them.
+  virtual RankMemory &rankMemory() = 0;
+  virtual void *addressOf(const RepriseBuffer &buffer) const = 0;
   /// Nothing comes behind it that ranks do together in a launch.
   virtual bool disconnect(Error &error) = 0;
 

@@ -25,7 +25,8 @@ static bool writesNorm(const RepriseModel &model, const RepriseLaunch &launch) {
 }
 
 bool Executor::prepare(bool profile, int rank, Error &error) {
-  if (!checkModel(model, rank, error))
+  // What connects ranks reads the tables, too.
+  if (!checkModel(model, rank, error) || !device.allocate(error))
     return false;
   if (!hasRun.resize(size_t(model.numSchedules)))
     return error.set("no memory left for %d schedules", model.numSchedules);

@@ -24,8 +24,8 @@ public:
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
 
-  /// Checks the tables (every index and byte range), for this rank, and
-  /// prepares the device, which has its memory.
+  /// Checks the tables (every index and byte range), for this rank, and lets
+  /// the device take its memory and prepare.
   bool prepare(bool profile, int rank, Error &error);
 
   /// Where the host writes the inputs of micro-batch `i` of the next turn.

@@ -38,9 +38,16 @@ struct Rates {
   double products[2] = {}, attention[2] = {}; ///< f32, bf16
   double pointwise = 0, memory = 0, launch = 0;
 };
+
+/// The rates of an exchange of several sizes.
+struct Link {
+  const ExchangeTime *less, *more; ///< The fewest and the most bytes.
+  LinkRates rates() const { return ratesOf(*less, *more); }
+};
 } // namespace
 
-/// What ranks do together is none: its time is also that of waiting for others.
+/// What ranks do together is none: in a step its time is also that of waiting
+/// for others.
 static Entry describe(const RepriseModel &model, const RepriseLaunch &launch) {
   Entry entry = {};
   int32_t counted = launch.numBuffers;
@@ -108,8 +115,99 @@ static Rates getRates(const List<Entry> &entries) {
   return rates;
 }
 
+static bool areAlike(const ExchangeTime &left, const ExchangeTime &right) {
+  return left.ranks == right.ranks && left.isAcross == right.isAcross &&
+         !strcmp(left.exchange, right.exchange);
+}
+
+/// Those whose sizes differ enough that the time of bytes shows.
+static bool findLinks(const List<ExchangeTime> &times, List<Link> &links) {
+  constexpr int64_t kLeastRatio = 4;
+  for (const ExchangeTime &time : times) {
+    Link *link =
+        std::find_if(links.begin(), links.end(), [&](const Link &other) {
+          return areAlike(*other.less, time);
+        });
+    if (link == links.end()) {
+      if (!links.push({&time, &time}))
+        return false;
+      continue;
+    }
+    if (time.sentBytes < link->less->sentBytes)
+      link->less = &time;
+    if (time.sentBytes > link->more->sentBytes)
+      link->more = &time;
+  }
+  const Link *end =
+      std::remove_if(links.begin(), links.end(), [](const Link &link) {
+        return link.more->sentBytes < kLeastRatio * link.less->sentBytes;
+      });
+  return links.resize(size_t(end - links.begin()));
+}
+
+static void writeName(JsonWriter &json, const ExchangeTime &time,
+                      const char *rest) {
+  char name[96];
+  snprintf(name, sizeof(name), "%s of %d ranks%s%s", time.exchange, time.ranks,
+           rest, time.isAcross ? " across machines" : "");
+  json.key(name);
+}
+
+/// For exchanges that no link is of: the median of all that are within a
+/// machine, or across.
+static void writeLinkRates(JsonWriter &json, const List<Link> &links,
+                           bool areAcross) {
+  List<double> message, bytes;
+  for (const Link &link : links)
+    if (link.less->isAcross == areAcross &&
+        (!message.push(link.rates().secondsPerMessage) ||
+         !bytes.push(link.rates().bytesPerSecond)))
+      return;
+  if (message.empty())
+    return;
+  std::sort(message.begin(), message.end());
+  std::sort(bytes.begin(), bytes.end());
+  const size_t middle = message.size() / 2;
+  json.member(areAcross ? "network_bytes_per_second" : "link_bytes_per_second",
+              bytes[middle], 6);
+  json.member(areAcross ? "network_seconds_per_message" : "seconds_per_message",
+              message[middle], 6);
+}
+
+static void writeLinks(JsonWriter &json, const List<Link> &links) {
+  if (links.empty())
+    return;
+  json.key("links").object(JsonWriter::Lines);
+  for (const Link &link : links) {
+    const LinkRates rates = link.rates();
+    writeName(json, *link.less, "");
+    json.object(JsonWriter::Spaced)
+        .member("seconds_per_message", rates.secondsPerMessage, 6)
+        .member("bytes_per_second", rates.bytesPerSecond, 6)
+        .end();
+  }
+  json.end();
+}
+
+/// Along several axes as many ranks may exchange as many bytes.
+static void writeExchanges(JsonWriter &json, const List<ExchangeTime> &times) {
+  for (const ExchangeTime &time : times) {
+    const bool isThere =
+        std::any_of(times.begin(), &time, [&](const ExchangeTime &other) {
+          return areAlike(other, time) && other.sentBytes == time.sentBytes;
+        });
+    if (!time.isOfProgram || isThere)
+      continue;
+    char rest[48];
+    snprintf(rest, sizeof(rest), " sends %" PRId64, time.sentBytes);
+    writeName(json, time, rest);
+    json.value(time.seconds, 6);
+  }
+}
+
 static void writeTable(FILE *file, const char *machine,
-                       const List<Entry> &entries) {
+                       const List<Entry> &entries, const List<Link> &links,
+                       const ExchangeTimes &exchanges) {
   Rates rates = getRates(entries);
   JsonWriter json(file);
   json.object(JsonWriter::Lines).member("machine", machine);
@@ -124,9 +222,14 @@ static void writeTable(FILE *file, const char *machine,
   writeRate("pointwise_flops_per_second", rates.pointwise);
   writeRate("memory_bytes_per_second", rates.memory);
   writeRate("seconds_per_launch", rates.launch);
+  writeRate("ranks_per_machine", double(exchanges.ranksPerMachine));
+  for (bool areAcross : {false, true})
+    writeLinkRates(json, links, areAcross);
+  writeLinks(json, links);
   json.key("measured").object(JsonWriter::Lines);
   for (const Entry &entry : entries)
     json.member(entry.key, entry.perCall(), 6);
+  writeExchanges(json, exchanges.times);
   json.finish();
 }
 
@@ -138,9 +241,10 @@ bool Costs::checkSteps(int64_t steps, Error &error) {
 }
 
 bool Costs::write(const double *seconds, int64_t steps, const char *machine,
-                  Error &error) {
+                  const ExchangeTimes &exchanges, Error &error) {
   List<Entry> entries;
-  bool hasRoom = true;
+  List<Link> links;
+  bool hasRoom = findLinks(exchanges.times, links);
   forEachLaunch(model, [&](const RepriseLaunch &launch, int64_t number,
                            int64_t runs, bool) {
     if (isTogether(launch))
@@ -169,6 +273,6 @@ bool Costs::write(const double *seconds, int64_t steps, const char *machine,
   FILE *out = file.open(error);
   if (!out)
     return false;
-  writeTable(out, machine, entries);
+  writeTable(out, machine, entries, links, exchanges);
   return file.finish(/*isWhole=*/true, error);
 }

@@ -12,14 +12,16 @@
 #include "runtime/base/Error.h"
 #include "runtime/base/List.h"
 #include "runtime/base/ReplacedFile.h"
+#include "runtime/device/ExchangeTimes.h"
 
 #include "reprise/ABI/Model.h"
 
 namespace reprise::runtime {
 
 /// Measures the machine by the launches of a run, and writes the table of costs
-/// that `reprisec --cost-table` reads: how long each kernel and each shape of
-/// product takes, and rates for those that another plan may need.
+/// that `reprisec --cost-table` reads: how long each kernel, each shape of
+/// product and each exchange of ranks takes, and rates for those that another
+/// plan may need.
 class Costs {
 public:
   explicit Costs(const RepriseModel &model) : model(model) {}
@@ -32,9 +34,10 @@ public:
   static bool checkSteps(int64_t steps, Error &error);
 
   /// Writes the table. `seconds` are those spent in each launch in `steps`
-  /// steps, the first not among them; `machine` says where.
+  /// steps, the first not among them; `machine` says where; `exchanges` are
+  /// those of ranks.
   bool write(const double *seconds, int64_t steps, const char *machine,
-             Error &error);
+             const ExchangeTimes &exchanges, Error &error);
 
 private:
   const RepriseModel &model;

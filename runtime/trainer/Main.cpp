@@ -108,7 +108,7 @@ private:
   bool isFirst() const { return ranks.rank() == 0; }
   bool findStop(bool &stops, Error &error);
   bool finish(int64_t stepsDone, Error &error);
-  bool writeCosts(int64_t stepsDone, Error &error);
+  bool measureCosts(int64_t stepsDone, Error &error);
 
   const RepriseModel &model;
   const Options &options;
@@ -189,7 +189,6 @@ bool Trainer::prepare(Error &error) {
   if (options.data.size() == 0)
     began.data.isText = wasTrainedOnBytes(options);
   if (!inference.open(format, began.data.isText, pool, error) ||
-      !device.allocate(error) ||
       !executor.prepare(options.profile || options.costs || options.trace,
                         ranks.rank(), error))
     return false;
@@ -484,8 +483,6 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
       options.checkMemory ? executor.withPadding(check.writtenBytes()) : -1;
   if (options.profile && stepsDone > 0)
     log.profile(device.profile().all(), std::max<int64_t>(stepsDone - 1, 1));
-  if (options.costs && !writeCosts(stepsDone, error))
-    return false;
   if (options.trace && stepsDone > 0 &&
       !timeline.write(device.profile().lastStep(), stepBegin, state.step, ranks,
                       error))
@@ -497,6 +494,8 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   own.sentBytes = double(device.sentBytes());
   List<RankReport> reports;
   if (ranks.size() > 1 && !gather(ranks, own, reports, error))
+    return false;
+  if (!measureCosts(stepsDone, error))
     return false;
   if (stepsDone > 0 || options.json) {
     DeviceMemory inUse;
@@ -517,11 +516,19 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   return device.disconnect(error);
 }
 
-bool Trainer::writeCosts(int64_t stepsDone, Error &error) {
+/// What ranks exchange all of them measure, and rank 0 writes it. States are in
+/// files by now, so that their bytes may be written over.
+bool Trainer::measureCosts(int64_t stepsDone, Error &error) {
+  if (!options.costs && !options.areCostsElsewhere)
+    return true;
   if (!Costs::checkSteps(stepsDone, error)) // An interrupt ends a run early.
     return false;
-  return costs.write(device.profile().all(), stepsDone - 1, device.facts().name,
-                     error);
+  ExchangeTimes exchanges;
+  if (ranks.size() > 1 &&
+      !exchanges.measure(model, device, arena, ranks, error))
+    return false;
+  return !options.costs || costs.write(device.profile().all(), stepsDone - 1,
+                                       device.facts().name, exchanges, error);
 }
 
 /// Validation and sampling, if they are due.
@@ -644,6 +651,7 @@ static bool becomeQuiet(Options &options, bool infers, Error &error) {
   options.isQuiet = true;
   options.json = options.profile = false;
   options.isSavedElsewhere = options.save;
+  options.areCostsElsewhere = options.costs;
   options.save = options.csv = options.tensorboard = options.costs = nullptr;
   if (!infers) {
     options.valData = Paths();

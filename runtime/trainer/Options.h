@@ -33,6 +33,7 @@ struct Options : ShowOptions {
   bool checkMemory = false;
   bool profile = false;
   const char *costs = nullptr;
+  bool areCostsElsewhere = false; ///< Rank 0 writes them, and this one helps.
   const char *trace = nullptr;
   const char *dump = nullptr;
   bool help = false;

@@ -9,16 +9,19 @@
 //
 // Usage: reprise-compare-step JOINT.mlir DUMP.safetensors [--tolerance=1e-4]
 //                             [--next=DUMP.safetensors]
+//                             [--inputs=DUMP.safetensors]
 //
-// A step of ranks that share a model is interpreted for all of them, in one
-// micro-batch. Interprets `@step` on the parameters, tokens and random keys of
-// a dump that a training program wrote with --dump, and compares loss, norm and
-// every gradient: for each tensor the largest difference of an element, over
-// the largest element. Where a whole gradient is below a thousandth of the norm
-// of all (that of a key's bias is zero but for rounding), over that thousandth.
-// Fails if one of these exceeds the tolerance. With the dump of the same run
-// one step later, compares parameters and moments after the update, too; second
-// moments by their roots, as a square is off by twice what its number is.
+// A step of many ranks is interpreted for all of them, in one micro-batch of
+// each. A dump has the inputs of rank 0: where ranks have samples of their own,
+// those of all come from the dump of the same step by one rank. Interprets
+// `@step` on the parameters, tokens and random keys of a dump that a training
+// program wrote with --dump, and compares loss, norm and every gradient: for
+// each tensor the largest difference of an element, over the largest element.
+// Where a whole gradient is below a thousandth of the norm of all (that of a
+// key's bias is zero but for rounding), over that thousandth. Fails if one of
+// these exceeds the tolerance. With the dump of the same run one step later,
+// compares parameters and moments after the update, too; second moments by
+// their roots, as a square is off by twice what its number is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +49,9 @@ static cl::opt<std::string> inputDump(cl::Positional, cl::Required,
 static cl::opt<std::string>
     nextDump("next", cl::desc("The dump of the same run, one step later"),
              cl::cat(category));
+static cl::opt<std::string>
+    inputsDump("inputs", cl::desc("The dump of the same step by one rank"),
+               cl::cat(category));
 static cl::opt<double> tolerance("tolerance", cl::init(1e-4),
                                  cl::desc("Largest relative difference"),
                                  cl::cat(category));
@@ -59,30 +65,41 @@ static Tensor getRow(const Tensor &all, int64_t index, Type type) {
 }
 
 namespace {
-/// The dimension that ranks along an axis have equal parts of, and its size in
-/// the whole.
-struct Cut {
-  int64_t dim, extent;
+/// The dimensions that ranks have equal parts of, each along an axis, and their
+/// sizes in the whole.
+struct Cuts {
+  struct Cut {
+    int64_t dim, extent;
+    StringAttr axis;
+  };
   nn::MeshAttr mesh;
-  StringAttr axis;
+  SmallVector<Cut> cuts;
 
   SmallVector<int64_t> getWhole(ArrayRef<int64_t> part) const {
     SmallVector<int64_t> whole(part);
-    whole[dim] = extent;
+    for (const Cut &cut : cuts)
+      whole[cut.dim] = cut.extent;
     return whole;
   }
   /// Calls `copy` for each element of the part of `rank` that the whole has,
   /// with its number there and in the whole.
   void forElements(ArrayRef<int64_t> part, int64_t rank,
                    llvm::function_ref<void(int64_t, int64_t)> copy) const {
-    int64_t inner = 1, size = Tensor(part).size();
-    for (int64_t length : part.drop_front(dim + 1))
-      inner *= length;
-    for (int64_t e = 0; e < size; ++e) {
-      int64_t number = mesh.getCoordinate(rank, axis);
-      int64_t row = number * part[dim] + e / inner % part[dim];
-      if (row < extent)
-        copy(e, (e / inner / part[dim] * extent + row) * inner + e % inner);
+    SmallVector<int64_t> whole = getWhole(part), first(part.size(), 0);
+    for (const Cut &cut : cuts)
+      first[cut.dim] = mesh.getCoordinate(rank, cut.axis) * part[cut.dim];
+    for (int64_t e = 0, size = Tensor(part).size(); e < size; ++e) {
+      int64_t rest = e, number = 0, stride = 1;
+      bool isThere = true;
+      for (int64_t dim = int64_t(part.size()) - 1; dim >= 0; --dim) {
+        int64_t at = first[dim] + rest % part[dim];
+        rest /= part[dim];
+        isThere &= at < whole[dim];
+        number += at * stride;
+        stride *= whole[dim];
+      }
+      if (isThere)
+        copy(e, number);
     }
   }
 };
@@ -103,18 +120,19 @@ public:
       for (StringAttr axis : mesh.getNames())
         if (int64_t dim = layout.getShardDim(axis); dim >= 0) {
           auto type = cast<ShapedType>(argument.getType());
-          cuts[parameter.getName()] = {dim,
-                                       whole ? whole.getInt()
-                                             : mesh.getSize(axis) *
-                                                   type.getDimSize(dim),
-                                       mesh, axis};
+          int64_t even = mesh.getSize(axis) * type.getDimSize(dim);
+          Cuts &all = cuts[parameter.getName()];
+          all.mesh = mesh;
+          // Of one dimension alone ranks may have no even parts.
+          int64_t extent = whole && all.cuts.empty() ? whole.getInt() : even;
+          all.cuts.push_back({dim, extent, axis});
         }
     }
   }
 
   /// That of the parameter `name`, if `dump` has all parts as `key`.
-  std::optional<Cut> find(const Dump &dump, llvm::StringRef key,
-                          llvm::StringRef name, ArrayRef<int64_t> part) const {
+  std::optional<Cuts> find(const Dump &dump, llvm::StringRef key,
+                           llvm::StringRef name, ArrayRef<int64_t> part) const {
     auto found = cuts.find(name);
     if (found == cuts.end() ||
         dump.size(key) != Tensor(found->second.getWhole(part)).size())
@@ -123,7 +141,7 @@ public:
   }
 
 private:
-  llvm::StringMap<Cut> cuts;
+  llvm::StringMap<Cuts> cuts;
 };
 } // namespace
 
@@ -161,8 +179,18 @@ int main(int argc, char **argv) {
   if (!mesh)
     mesh = nn::MeshAttr::get(&context, StringAttr::get(&context, nn::kDataAxis),
                              1);
-  if (mesh.getSize(nn::kDataAxis) > 1 || (numRanks > 1 && count.getInt() > 1)) {
-    llvm::WithColor::error() << "needs one micro-batch for all ranks\n";
+  const int64_t shares = std::max<int64_t>(mesh.getSize(nn::kDataAxis), 1);
+  if (numRanks > 1 && count.getInt() > 1) {
+    llvm::WithColor::error() << "needs one micro-batch of each rank\n";
+    return 1;
+  }
+  llvm::Expected<Dump> given =
+      Dump::read(inputsDump.empty() ? inputDump : inputsDump);
+  if (!given || (shares > 1 && inputsDump.empty())) {
+    llvm::WithColor::error()
+        << (given ? "needs --inputs, as a rank's dump has its own alone"
+                  : toString(given.takeError()))
+        << "\n";
     return 1;
   }
   interpreter::Ranks ranks(mesh, std::vector<func::FuncOp>(numRanks, step));
@@ -177,7 +205,7 @@ int main(int argc, char **argv) {
                       bool isRounded = false) {
     std::string key = (kind + "/" + name).str();
     ArrayRef<int64_t> shape = cast<ShapedType>(value.getType()).getShape();
-    std::optional<Cut> cut = parts.find(*dump, key, name, shape);
+    std::optional<Cuts> cut = parts.find(*dump, key, name, shape);
     Tensor whole = dump->get(key, cut ? cut->getWhole(shape)
                                       : SmallVector<int64_t>(shape));
     for (double &element : whole.values)
@@ -196,7 +224,7 @@ int main(int argc, char **argv) {
   auto getState = [&](const Dump &from, Value value, llvm::StringRef key,
                       llvm::StringRef name) {
     ArrayRef<int64_t> shape = cast<ShapedType>(value.getType()).getShape();
-    std::optional<Cut> cut = parts.find(from, key, name, shape);
+    std::optional<Cuts> cut = parts.find(from, key, name, shape);
     if (!cut)
       return Tensor(machine.get(value));
     Tensor whole(cut->getWhole(shape));
@@ -238,12 +266,12 @@ int main(int argc, char **argv) {
     } else if (role == "lr" || role.starts_with("bias_correction"))
       setAll(argument, dump->get(role, shape));
     else if (role == "tokens" || role == "targets" || role == "rng") {
-      SmallVector<int64_t> rows = {count.getInt()};
+      SmallVector<int64_t> rows = {count.getInt() * shares};
       llvm::append_range(rows, shape);
-      batch[argument] = dump->get(role, rows);
+      batch[argument] = given->get(role, rows);
     }
   }
-  if (!dump->isWhole())
+  if (!dump->isWhole() || !given->isWhole())
     return 1;
 
   // The value that each accumulator becomes, by its position in the results.
@@ -266,7 +294,10 @@ int main(int argc, char **argv) {
   }
   if (numRanks > 1) {
     for (auto &[argument, rows] : batch)
-      setAll(argument, getRow(rows, 0, argument.getType()));
+      for (int64_t rank = 0; rank < numRanks; ++rank) {
+        int64_t row = shares > 1 ? mesh.getCoordinate(rank, nn::kDataAxis) : 0;
+        ranks[rank].set(argument, getRow(rows, row, argument.getType()));
+      }
     if (failed(ranks.run()))
       return 1;
     for (auto &sum : sums)

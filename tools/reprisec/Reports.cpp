@@ -43,7 +43,7 @@ FailureOr<CostTable> driver::readCosts(const Options &options, bool isCuda) {
     return failure();
   llvm::Expected<CostTable> costs = CostTable::parse(buffer->getBuffer());
   if (!costs)
-    return failure(fail("option --cost-table: " + options.costTable + ": " +
+    return failure(fail("option --cost-table: " + options.costTable + ":" +
                         llvm::toString(costs.takeError())));
   return *costs;
 }

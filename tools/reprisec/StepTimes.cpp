@@ -44,10 +44,7 @@ static std::string formatAxes(const Axes &axes) {
 /// Seconds to send `bytes` to the next stage.
 static double getSendSeconds(int64_t bytes, const CostTable &costs) {
   Workload send;
-  send.work = Work::Exchange;
-  send.axis = nn::kPipeAxis.str();
-  send.messages = 1;
-  send.sentBytes = bytes;
+  setSend(send, nn::kPipeAxis, bytes);
   return costs.getSeconds(send);
 }
 
@@ -61,7 +58,8 @@ static double getMegatronSendSeconds(int64_t bytes,
   if (ranks == 1 || parallel.sequenceParallel)
     return getSendSeconds(bytes, costs);
   Workload gather;
-  setExchange(gather, nn::kTensorAxis, ranks, bytes, /*hasWholeSums=*/false);
+  setExchange(gather, "all_gather", nn::kTensorAxis, ranks, bytes,
+              /*hasWholeSums=*/false);
   return getSendSeconds(llvm::divideCeil(bytes, ranks), costs) +
          costs.getSeconds(gather);
 }

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include <numeric>
 
 using namespace mlir;
@@ -228,6 +229,65 @@ Value Expressions::extract(Operation *op, ValueRange indices) {
   return code.load(type.getElementType(), base, offset, {}, 1, constant);
 }
 
+/// A constant above 0, or 0.
+static int64_t getConstant(Value value) {
+  APInt constant;
+  if (!matchPattern(value, m_ConstantInt(&constant)))
+    return 0;
+  return std::max<int64_t>(constant.getSExtValue(), 0);
+}
+
+namespace {
+/// The number of an element in a whole that a kernel has a part of: its number
+/// here and a shift, where runs of elements side by side have one shift, a
+/// multiple of four. So random words of a run can be drawn together.
+class ShiftedIndex {
+public:
+  /// \param run  what begins at its multiples is a run.
+  ShiftedIndex(linalg::GenericOp op, Value element, int64_t run)
+      : op(op), run(run) {
+    isShifted = find(element);
+  }
+
+  explicit operator bool() const { return isShifted; }
+  int64_t getDim() { return index.getDim(); }
+
+private:
+  bool find(Value value) {
+    if (auto own = value.getDefiningOp<linalg::IndexOp>())
+      return index = own;
+    auto sum = value.getDefiningOp<arith::AddIOp>();
+    return sum && ((find(sum.getLhs()) && isShift(sum.getRhs())) ||
+                   (find(sum.getRhs()) && isShift(sum.getLhs())));
+  }
+
+  bool isShift(Value value) const {
+    if (auto sum = value.getDefiningOp<arith::AddIOp>())
+      return isShift(sum.getLhs()) && isShift(sum.getRhs());
+    auto product = value.getDefiningOp<arith::MulIOp>();
+    int64_t factor = product ? getConstant(product.getRhs()) : 0;
+    return factor > 0 && factor % 4 == 0 && isOfRun(product.getLhs());
+  }
+
+  /// Whether it is one number for all of a run.
+  bool isOfRun(Value value) const {
+    if (!op->getRegion(0).isAncestor(value.getParentRegion()))
+      return true;
+    if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
+      return isOfRun(cast.getIn());
+    auto piece = value.getDefiningOp<arith::DivUIOp>();
+    int64_t size = piece ? getConstant(piece.getRhs()) : 0;
+    return size > 0 && size % run == 0 &&
+           piece.getLhs().getDefiningOp<linalg::IndexOp>();
+  }
+
+  linalg::GenericOp op;
+  int64_t run;
+  linalg::IndexOp index;
+  bool isShifted;
+};
+} // namespace
+
 /// Of lanes side by side, or of one scalar.
 Value Expressions::randomWords(rt::RandomWordOp op, ValueRange operands) {
   RandomStream random = {operands[1], operands[2], operands[3], operands[4],
@@ -237,17 +297,37 @@ Value Expressions::randomWords(rt::RandomWordOp op, ValueRange operands) {
     return vector::ExtractOp::create(
         code, emitWords(code, random, code.splat(elements)), int64_t(0));
   // The elements side by side in rows that begin at multiples of four.
-  auto index = op.getElement().getDefiningOp<linalg::IndexOp>();
+  auto generic = op->getParentOfType<linalg::GenericOp>();
+  int64_t lanes = isOfRun ? 4 * kLanes : code.lanes;
+  ShiftedIndex index(generic, op.getElement(),
+                     nest.rows == 1 ? lanes : nest.cols);
   bool isOfElement =
       index &&
-      (nest.rows == 1 || nest.dimRole(op->getParentOfType<linalg::GenericOp>(),
-                                      index.getDim()) == Role::Full);
+      (nest.rows == 1 || nest.dimRole(generic, index.getDim()) == Role::Full);
+  // What a value in the body is for the first element.
+  auto valueAtFirst = [&](auto &&self, Value value) -> Value {
+    if (!generic.getRegion().isAncestor(value.getParentRegion()))
+      return outside(value);
+    Operation *maker = value.getDefiningOp();
+    if (isa<linalg::IndexOp>(maker))
+      return code.cast(offset(Role::Full), code.getIndexType());
+    SmallVector<Value> known;
+    for (Value operand : maker->getOperands())
+      known.push_back(self(self, operand));
+    return cloneOn(code, maker, known)[0];
+  };
+  auto first = [&]() -> Value {
+    if (op.getElement().getDefiningOp<linalg::IndexOp>())
+      return offset(Role::Full);
+    return code.cast(valueAtFirst(valueAtFirst, op.getElement()),
+                     code.getI64Type());
+  };
   if (isOfElement && isAligned && code.lanes % 4 == 0)
-    return emitWordsOfBlocks(code, random, offset(Role::Full));
+    return emitWordsOfBlocks(code, random, first());
   if (!isOfRun || !isOfElement)
     return emitWords(code, random, elements);
   if (runChunk == 0)
-    runWords[op] = emitWordsOfRun(code, random, offset(Role::Full));
+    runWords[op] = emitWordsOfRun(code, random, first());
   return runWords[op][runChunk];
 }
 

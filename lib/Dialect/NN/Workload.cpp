@@ -31,8 +31,9 @@ static void setExchange(Workload &load, Operation *op) {
   int64_t ranks = members
                       ? members.size()
                       : nn::getAxisSize(op->getParentOfType<ModuleOp>(), axis);
+  StringRef exchange = op->getName().stripDialect();
   if (isa<nn::SendRowsOp, nn::ReturnRowsOp>(op))
-    return setExchange(load, axis, ranks,
+    return setExchange(load, exchange, axis, ranks,
                        std::min(getBytes(op->getOperand(0).getType()),
                                 getBytes(op->getResultTypes())),
                        /*hasWholeSums=*/false);
@@ -41,7 +42,9 @@ static void setExchange(Workload &load, Operation *op) {
                       ? getBytes(op->getResultTypes())
                       : std::max(getBytes(op->getOperandTypes()),
                                  getBytes(op->getResultTypes()));
-  setExchange(load, axis, ranks, bytes, hasWholeSums);
+  // A norm of shares is a sum of their norms.
+  setExchange(load, isa<nn::SharesNormOp>(op) ? "all_reduce" : exchange, axis,
+              ranks, bytes, hasWholeSums);
 }
 
 Workload nn::getWorkload(Operation *op) {

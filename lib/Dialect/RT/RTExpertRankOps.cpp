@@ -206,11 +206,8 @@ struct ScheduledRows : ScheduledOp::ExternalModel<ScheduledRows<OpTy>, OpTy> {
     load.bytes = getOperandAndResultBytes(op);
     if (Value workspace = rows.getWorkspace())
       load.bytes -= getTypeBytes(workspace.getType());
-    setExchange(load, rows.getAxis(), rows.getRanks(), getExchanged(rows),
-                /*hasWholeSums=*/false);
-    load.key = (op->getName().stripDialect() + " over " + rows.getAxis() +
-                " sends " + Twine(load.sentBytes))
-                   .str();
+    setExchange(load, op->getName().stripDialect(), rows.getAxis(),
+                rows.getRanks(), getExchanged(rows), /*hasWholeSums=*/false);
     return load;
   }
   Operation *createOnBuffers(Operation *op, OpBuilder &builder,

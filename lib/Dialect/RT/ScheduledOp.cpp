@@ -255,12 +255,10 @@ struct ScheduledCollective
     if (Value workspace = collective.getWorkspace())
       load.bytes -= getTypeBytes(workspace.getType());
     load.flops = collective.getFlops();
-    setExchange(load, collective.getAxis(), collective.getRanks(),
+    setExchange(load, stringifyCollective(collective.getKind()),
+                collective.getAxis(), collective.getRanks(),
                 getWholeBytes(collective),
                 collective.getKind() == Collective::AllReduce);
-    load.key = (stringifyCollective(collective.getKind()) + " over " +
-                collective.getAxis() + " sends " + llvm::Twine(load.sentBytes))
-                   .str();
     return load;
   }
 
@@ -289,13 +287,13 @@ static FailureOr<SmallVector<Sharing>> shareNothing() {
 /// The sender's time is that of the bytes; the receiver waits for the sender.
 static Workload getTransfer(Operation *op, bool sends) {
   Workload load;
-  load.work = Work::Exchange;
   load.bytes = getOperandAndResultBytes(op);
-  load.axis = op->getAttrOfType<StringAttr>("axis").str();
-  load.sentBytes = sends ? load.bytes : 0;
-  load.messages = sends;
-  load.key =
-      (op->getName().stripDialect() + " " + llvm::Twine(load.bytes)).str();
+  if (sends) {
+    setSend(load, op->getAttrOfType<StringAttr>("axis"), load.bytes);
+    return load;
+  }
+  load.work = Work::Exchange;
+  load.key = "receive " + std::to_string(load.bytes);
   return load;
 }
 

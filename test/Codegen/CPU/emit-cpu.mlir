@@ -64,6 +64,58 @@ func.func private @words() -> tensor<128xi32> attributes {rt.kernel} {
   return %y : tensor<128xi32>
 }
 
+// The same of parts of 64 and more, which ranks have by turns: a run begins at the
+// number in the whole of its first element. Parts of 96 end within runs, and draw a
+// block for each element.
+
+// CHECK-LABEL: llvm.func @words_of_parts(
+//       CHECK:     scf.for {{.*}} step %c64
+//       CHECK:       arith.divui {{.*}} : index
+// CHECK-COUNT-38:    arith.muli {{.*}} : vector<8xi64>
+//   CHECK-NOT:       arith.muli {{.*}} : vector<8xi64>
+//       CHECK:   llvm.return
+func.func private @words_of_parts() -> tensor<256xi32> attributes {rt.kernel} {
+  %seed = arith.constant 7 : i32
+  %id = rt.stream 0
+  %size = arith.constant 128 : index
+  %e = tensor.empty() : tensor<256xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    outs(%e : tensor<256xi32>) {
+  ^bb0(%out: i32):
+    %i = linalg.index 0 : index
+    %rank = arith.index_cast %id : i32 to index
+    %piece = arith.divui %i, %size : index
+    %before = arith.muli %piece, %size : index
+    %own = arith.muli %rank, %size : index
+    %sum = arith.addi %i, %before : index
+    %at = arith.addi %sum, %own : index
+    %w = rt.random_word %at key %seed, %seed step %seed micro_batch %seed stream %seed
+    linalg.yield %w : i32
+  } -> tensor<256xi32>
+  return %y : tensor<256xi32>
+}
+
+// CHECK-LABEL: llvm.func @words_of_odd_parts(
+//       CHECK:     scf.for {{.*}} step %c64
+// CHECK-COUNT-140:   arith.muli {{.*}} : vector<8xi64>
+//       CHECK:   llvm.return
+func.func private @words_of_odd_parts() -> tensor<192xi32> attributes {rt.kernel} {
+  %seed = arith.constant 7 : i32
+  %size = arith.constant 96 : index
+  %e = tensor.empty() : tensor<192xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    outs(%e : tensor<192xi32>) {
+  ^bb0(%out: i32):
+    %i = linalg.index 0 : index
+    %piece = arith.divui %i, %size : index
+    %before = arith.muli %piece, %size : index
+    %at = arith.addi %i, %before : index
+    %w = rt.random_word %at key %seed, %seed step %seed micro_batch %seed stream %seed
+    linalg.yield %w : i32
+  } -> tensor<192xi32>
+  return %y : tensor<192xi32>
+}
+
 // Arrays of different lengths: a task looks up which one it is of. Both have the
 // same code, in whole vectors and in what is left.
 

@@ -90,6 +90,31 @@ func.func private @words() -> tensor<1024xi32> attributes {rt.kernel} {
   return %y : tensor<1024xi32>
 }
 
+// Of parts that ranks have by turns, too, four elements are side by side.
+
+// CHECK-LABEL: gpu.func @words_of_parts(
+//       CHECK:   arith.divui {{.*}} : index
+// CHECK-COUNT-20: arith.mului_extended {{.*}} : i32
+//   CHECK-NOT:   arith.mului_extended
+//       CHECK:   vector.from_elements {{.*}} : vector<4xi32>
+//       CHECK:   gpu.return
+func.func private @words_of_parts() -> tensor<1024xi32> attributes {rt.kernel} {
+  %seed = arith.constant 7 : i32
+  %size = arith.constant 12 : index
+  %e = tensor.empty() : tensor<1024xi32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    outs(%e : tensor<1024xi32>) {
+  ^bb0(%out: i32):
+    %i = linalg.index 0 : index
+    %piece = arith.divui %i, %size : index
+    %before = arith.muli %piece, %size : index
+    %at = arith.addi %i, %before : index
+    %w = rt.random_word %at key %seed, %seed step %seed micro_batch %seed stream %seed
+    linalg.yield %w : i32
+  } -> tensor<1024xi32>
+  return %y : tensor<1024xi32>
+}
+
 // A row of 768 is one warp's: 6 chunks of 4 for each thread, read once and kept
 // for the second phase. No shared memory, no barrier.
 

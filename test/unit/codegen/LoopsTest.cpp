@@ -175,6 +175,47 @@ func.func private @k() -> tensor<2x21xi32> attributes {rt.kernel} {
         << i;
 }
 
+// Rank 1 of 2 has every second piece: runs within pieces share their shift, and
+// others do not.
+TEST(Pointwise, DrawsWordsOfParts) {
+  for (int64_t size : {2, 24, 64, 96, 128}) {
+    std::string type = "tensor<" + std::to_string(4 * size) + "xi32>";
+    KernelRunner runner(R"(
+func.func private @k() -> )" +
+                        type + R"( attributes {rt.kernel} {
+  %seed = arith.constant 7 : i32
+  %zero = arith.constant 0 : i32
+  %id = rt.stream 0
+  %size = arith.constant )" +
+                        std::to_string(size) + R"( : index
+  %e = tensor.empty() : )" +
+                        type + R"(
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+    outs(%e : )" + type +
+                        R"() {
+  ^bb0(%o: i32):
+    %i = linalg.index 0 : index
+    %rank = arith.index_cast %id : i32 to index
+    %piece = arith.divui %i, %size : index
+    %before = arith.muli %piece, %size : index
+    %own = arith.muli %rank, %size : index
+    %sum = arith.addi %i, %before : index
+    %at = arith.addi %sum, %own : index
+    %w = rt.random_word %at key %seed, %zero step %zero micro_batch %zero stream %zero
+    linalg.yield %w : i32
+  } -> )" + type + R"(
+  return %y : )" + type +
+                        R"(
+})");
+    std::vector<uint32_t> words(4 * size);
+    runner.run("k", {words.data()}, {1});
+    for (int64_t i = 0; i < 4 * size; ++i)
+      ASSERT_EQ(words[i],
+                reprisePhilox(7, 0, 0, 0, (i / size * 2 + 1) * size + i % size))
+          << i << " in pieces of " << size;
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Arrays of different lengths
 //===----------------------------------------------------------------------===//

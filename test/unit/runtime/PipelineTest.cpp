@@ -393,7 +393,7 @@ TEST_F(Pipeline, ALongScheduleShowsLife) {
                                   std::to_string(int(*life.loss)) + "; ";
                    },
                    &life});
-  ASSERT_TRUE(pool.start(1, error) && device.allocate(error) &&
+  ASSERT_TRUE(pool.start(1, error) &&
               executor.prepare(/*profile=*/true, /*rank=*/0, error) &&
               device.beginStep(error))
       << error.text;
@@ -409,6 +409,27 @@ TEST_F(Pipeline, ALongScheduleShowsLife) {
 }
 
 // Of three stages the first and the last have a value that they add up.
+// What connects ranks of GPUs reads the rows of launches.
+TEST_F(Pipeline, TablesAreCheckedBeforeMemoryIsTaken) {
+  constexpr RepriseAxis kAxes[] = {{"pp", 1, 0}};
+  ToyStage stage(toy, 0, kAxes);
+  stage.addKernel(stage.update, "root", root,
+                  {stage.model.loss, stage.model.gradNorm});
+  stage.finish();
+  Arena arena;
+  ThreadPool pool;
+  Transport alone;
+  Error error;
+  CpuDevice device(stage.model, arena, pool, alone, {3, true});
+  Executor executor(stage.model, arena, device);
+  stage.model.stage = 1;
+  ASSERT_TRUE(pool.start(1, error));
+  EXPECT_FALSE(executor.prepare(/*profile=*/false, /*rank=*/0, error));
+  EXPECT_EQ(std::string(error.text).find("damaged model: stage 1"), 0u)
+      << error.text;
+  EXPECT_EQ(arena.size(), 0);
+}
+
 TEST_F(Pipeline, SumsOfSomeOfTheStages) {
   for (int32_t members : {0, 2}) {
     Outcome outcome = run({"--data", data, "--log-format=json", "--steps=1"},

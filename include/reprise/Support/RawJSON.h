@@ -10,13 +10,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_FRONTEND_RAWJSON_H
-#define REPRISE_FRONTEND_RAWJSON_H
+#ifndef REPRISE_SUPPORT_RAWJSON_H
+#define REPRISE_SUPPORT_RAWJSON_H
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
-namespace reprise::frontend {
+namespace reprise {
 
 /// A member of an object, as it is in the text.
 struct RawMember {
@@ -28,6 +28,6 @@ struct RawMember {
 /// What no JSON is ends them.
 llvm::SmallVector<RawMember> findMembers(llvm::StringRef text);
 
-} // namespace reprise::frontend
+} // namespace reprise
 
-#endif // REPRISE_FRONTEND_RAWJSON_H
+#endif // REPRISE_SUPPORT_RAWJSON_H

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "python-free-frontend/RawJSON.h"
+#include "reprise/Support/RawJSON.h"
 
 using namespace llvm;
-using namespace reprise::frontend;
+using namespace reprise;
 
 /// The end of the string, number, word or bracketed value at `begin`.
 static size_t findValueEnd(StringRef text, size_t begin) {
@@ -31,7 +31,7 @@ static size_t findValueEnd(StringRef text, size_t begin) {
   return text.size();
 }
 
-SmallVector<RawMember> reprise::frontend::findMembers(StringRef text) {
+SmallVector<RawMember> reprise::findMembers(StringRef text) {
   SmallVector<RawMember> members;
   size_t at = text.find('{') + 1;
   while (at < text.size()) {

@@ -1,0 +1,154 @@
+//===- ExchangeTimesTest.cpp - What ranks exchange, by itself -------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/device/ExchangeTimes.h"
+#include "runtime/device/CollectiveLaunch.h"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+using namespace reprise::runtime;
+
+namespace {
+/// A model of four ranks with one launch, whose buffers have places of 4096
+/// bytes each.
+struct OneLaunch {
+  RepriseAxis axis = {"dp", 4, 0};
+  RepriseCollective row = {};
+  std::vector<RepriseBuffer> buffers;
+  RepriseLaunch launch = {};
+  RepriseModel model = {};
+
+  OneLaunch(int32_t operation, std::vector<int64_t> bytes) {
+    for (int64_t each : bytes)
+      buffers.push_back({int64_t(4096 * buffers.size()), each});
+    row.operation = operation;
+    row.elementType = REPRISE_F32;
+    launch.kind = REPRISE_LAUNCH_BEGIN;
+    launch.numBuffers = int32_t(bytes.size());
+    launch.name = "it";
+    model.arenaBytes = int64_t(4096 * bytes.size());
+    model.axes = &axis;
+    model.numAxes = 1;
+  }
+};
+
+struct Said {
+  std::string name;
+  int64_t messages, bytes;
+  bool operator==(const Said &other) const {
+    return name == other.name && messages == other.messages &&
+           bytes == other.bytes;
+  }
+};
+
+/// Where a test fails.
+std::ostream &operator<<(std::ostream &os, const Said &said) {
+  return os << said.name << " in " << said.messages << " messages, "
+            << said.bytes;
+}
+} // namespace
+
+/// What a launch exchanges, and what is left of it in a sixteenth; both can be
+/// run.
+static std::vector<Said> shrinkOnce(OneLaunch &of) {
+  of.model.collectives = &of.row;
+  of.model.buffers = of.buffers.data();
+  std::vector<Said> all;
+  LoneLaunch lone;
+  EXPECT_TRUE(lone.take(of.model, of.launch));
+  for (int i = 0; i < 2; ++i) {
+    RepriseModel alone = lone.modelOf(of.model);
+    Exchange exchange;
+    Error error;
+    EXPECT_TRUE(checkCollective(alone, lone.launch, 1, error)) << error.text;
+    EXPECT_TRUE(findExchange(alone, lone.launch, 1, exchange));
+    EXPECT_EQ(exchange.group.size, 4);
+    all.push_back({exchange.name, exchange.messages, exchange.sentBytes});
+    if (i == 0 && !lone.shrink(4, 16))
+      break;
+  }
+  return all;
+}
+
+// The bytes that a rank sends: 3 of 4 parts, and of whole sums twice as many.
+TEST(ExchangeTimes, APartOfEachExchange) {
+  OneLaunch sums(REPRISE_COLLECTIVE_ALL_REDUCE, {64, 2048, 64});
+  EXPECT_EQ(shrinkOnce(sums), (std::vector<Said>{{"all_reduce", 6, 2 * 1584},
+                                                 {"all_reduce", 6, 2 * 96}}));
+  OneLaunch few(REPRISE_COLLECTIVE_ALL_REDUCE, {32, 64});
+  EXPECT_EQ(shrinkOnce(few), (std::vector<Said>{{"all_reduce", 6, 2 * 24},
+                                                {"all_reduce", 6, 2 * 12}}));
+  OneLaunch gather(REPRISE_COLLECTIVE_ALL_GATHER, {512, 2048});
+  gather.row.blocks = 8, gather.row.blockElements = 16;
+  EXPECT_EQ(shrinkOnce(gather), (std::vector<Said>{{"all_gather", 3, 1536},
+                                                   {"all_gather", 3, 96}}));
+  OneLaunch scatter(REPRISE_COLLECTIVE_REDUCE_SCATTER, {2048, 512, 64});
+  scatter.row.blocks = 8, scatter.row.blockElements = 16;
+  EXPECT_EQ(shrinkOnce(scatter),
+            (std::vector<Said>{{"reduce_scatter", 3, 1536},
+                               {"reduce_scatter", 3, 96}}));
+  OneLaunch shares(REPRISE_COLLECTIVE_REDUCE_SHARES, {2048, 1024, 64});
+  EXPECT_EQ(shrinkOnce(shares), (std::vector<Said>{{"reduce_shares", 3, 2304},
+                                                   {"reduce_shares", 3, 96}}));
+  OneLaunch parts(REPRISE_COLLECTIVE_GATHER_SHARES, {2048, 2048, 2048});
+  EXPECT_EQ(shrinkOnce(parts), (std::vector<Said>{{"gather_shares", 3, 1536},
+                                                  {"gather_shares", 3, 96}}));
+}
+
+// Rows for 8 experts, of 4 elements; offsets are always as many.
+TEST(ExchangeTimes, RowsAreDealtEvenly) {
+  OneLaunch offsets(REPRISE_COLLECTIVE_GATHER_OFFSETS, {36, 144, 12});
+  offsets.row.blocks = 8, offsets.row.blockElements = 1;
+  EXPECT_EQ(shrinkOnce(offsets),
+            (std::vector<Said>{{"gather_offsets", 3, 108}}));
+  OneLaunch rows(REPRISE_COLLECTIVE_SEND_ROWS, {1024, 144, 2048});
+  rows.row.blocks = 8, rows.row.blockElements = 4;
+  EXPECT_EQ(shrinkOnce(rows),
+            (std::vector<Said>{{"send_rows", 3, 768}, {"send_rows", 3, 96}}));
+  Arena arena;
+  Error error;
+  ASSERT_TRUE(arena.map(rows.model.arenaBytes, error)) << error.text;
+  LoneLaunch lone;
+  ASSERT_TRUE(lone.take(rows.model, rows.launch));
+  ASSERT_TRUE(lone.fillOffsets(4, arena, error)) << error.text;
+  const int32_t *table = arena.at<int32_t>(rows.buffers[1]);
+  for (int32_t rank = 0; rank < 4; ++rank)
+    for (int32_t expert = 0; expert <= 8; ++expert)
+      EXPECT_EQ(table[rank * 9 + expert], expert * 8); // 64 rows of a rank.
+}
+
+// Of a parcel for another stage nothing is said: it needs both of them.
+TEST(ExchangeTimes, ParcelsAreNone) {
+  OneLaunch send(REPRISE_COLLECTIVE_SEND, {64});
+  send.model.collectives = &send.row;
+  send.model.buffers = send.buffers.data();
+  Exchange exchange;
+  EXPECT_FALSE(findExchange(send.model, send.launch, 1, exchange));
+}
+
+static ExchangeTime timeOf(int64_t bytes, double seconds) {
+  return {"all_gather", {0, 1, 4}, 4, false, true, 3, bytes, seconds};
+}
+
+TEST(ExchangeTimes, ALineThroughTwoTimes) {
+  LinkRates rates = ratesOf(timeOf(100, 3.5), timeOf(1100, 8.5));
+  EXPECT_DOUBLE_EQ(rates.secondsPerMessage, 1);
+  EXPECT_DOUBLE_EQ(rates.bytesPerSecond, 200);
+}
+
+// Noise: more bytes in less time, or so much more that nothing is left.
+TEST(ExchangeTimes, RatesAreAboveZero) {
+  for (double seconds : {0.5, 1.0, 1e6}) {
+    LinkRates rates = ratesOf(timeOf(100, 1), timeOf(1100, seconds));
+    EXPECT_GT(rates.secondsPerMessage, 0) << seconds;
+    EXPECT_GT(rates.bytesPerSecond, 0) << seconds;
+    EXPECT_LT(rates.bytesPerSecond, 1e6) << seconds;
+  }
+}
