@@ -275,16 +275,20 @@ void Checker::checkFurther() {
           "needs to be below seq_length " + Twine(train.seqLength) +
               ", so that a text has the tokens that are predicted, but got " +
               Twine(layers));
-  for (auto [key, size] :
-       {std::pair(StringRef("pipeline_stages"), parallel.stages),
-        std::pair(StringRef("tensor_model_parallel_size"),
-                  parallel.tensorParallel)})
-    if (size > 1)
-      error(firstGiven({"mtp_num_layers", key}),
-            "needs " + key +
-                " 1, so that what predicts further tokens has embedding, head "
-                "and loss, but got " +
-                Twine(size));
+  if (parallel.stages > 1)
+    error(firstGiven({"mtp_num_layers", "pipeline_stages"}),
+          "needs pipeline_stages 1, so that what predicts further tokens has "
+          "embedding, head and loss, but got " +
+              Twine(parallel.stages));
+  // The second has a position less for its experts, which ranks cannot share.
+  bool hasExperts = model.numExperts && model.hasExperts(model.numLayers - 1);
+  if (layers > 1 && hasExperts && hasWholeExperts(parallel))
+    error(firstGiven({"mtp_num_layers", "expert_tensor_parallel_size"}),
+          "needs to be 1 with whole experts (expert_tensor_parallel_size 1), "
+          "since ranks share the positions of a text evenly, and each layer "
+          "behind the first that predicts further tokens has one less for its "
+          "experts, but got " +
+              Twine(layers));
 }
 
 /// Those that `rope_type` needs are there; those that it does not use are not.
