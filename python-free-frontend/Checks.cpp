@@ -280,13 +280,11 @@ void Checker::checkFurther() {
           "needs pipeline_stages 1, so that what predicts further tokens has "
           "embedding, head and loss, but got " +
               Twine(parallel.stages));
-  // The second has a position less for its experts, which ranks cannot share.
-  bool hasExperts = model.numExperts && model.hasExperts(model.numLayers - 1);
-  if (layers > 1 && hasExperts && hasWholeExperts(parallel))
+  if (layers > 1 && hasWholeExperts(parallel) &&
+      model.hasExperts(model.numLayers - 1))
     error(firstGiven({"mtp_num_layers", "expert_tensor_parallel_size"}),
-          "needs to be 1 with whole experts (expert_tensor_parallel_size 1), "
-          "since ranks share the positions of a text evenly, and each layer "
-          "behind the first that predicts further tokens has one less for its "
+          "needs to be 1 with expert_tensor_parallel_size 1, since ranks share "
+          "positions evenly, and the second such layer has one less for its "
           "experts, but got " +
               Twine(layers));
 }
