@@ -383,6 +383,11 @@ void Checker::checkReductionGroups() {
     error("gradient_reduction_groups",
           "needs to divide the " + Twine(batches) +
               " micro-batches of a step, but got " + Twine(groups));
+  else if (groups > ranks && train.balancesStep())
+    error("gradient_reduction_groups",
+          "needs data_parallel_size " + Twine(ranks) +
+              " with global_aux_loss, since groups count anew, but got " +
+              Twine(groups));
 }
 
 void Checker::checkTrain() {
