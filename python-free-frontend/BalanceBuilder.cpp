@@ -11,12 +11,15 @@
 // slots where all experts have as many rows: with those of all layers, and the
 // mean over layers, or of each layer by itself, divided by the slots. The rows
 // of a layer are those of the largest scores, whatever else has a part in the
-// choice, and before any are dropped; each sequence may have its own.
+// choice, and before any are dropped; each sequence may have its own. Those of
+// a step are of all ranks and of its micro-batches so far: in place of rows,
+// each expert has its share of them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/BalanceBuilder.h"
 #include "python-free-frontend/Family.h"
+#include "reprise/Dialect/NN/NNBalanceOps.h"
 
 #include <cmath>
 
@@ -127,7 +130,7 @@ Value BalanceBuilder::buildAuxiliaryLoss() {
                            (layers * layers));
   bool bySequence = train.balancing == "seq_aux_loss";
   double sequences = bySequence ? double(train.microBatchSize) : 1;
-  if (train.getBalanceFactor() > 0)
+  if (train.getBalanceFactor() > 0 && !train.balancesStep())
     for (const Routing &routing : routings) {
       double factor = train.getBalanceFactor() *
                       (experts / (countTokens(routing) / sequences)) /
@@ -137,6 +140,27 @@ Value BalanceBuilder::buildAuxiliaryLoss() {
       sum = addTerms("aux_sum", sum, buildBalance(routing, rows, name, factor));
     }
   return sum;
+}
+
+Measure BalanceBuilder::buildStepTerm() {
+  const Train &train = description.train;
+  Value sum;
+  if (train.balancesStep())
+    for (const Routing &routing : routings) {
+      std::string end = std::to_string(routing.layer);
+      std::string measure = "global" + end, name = "global_aux_of" + end;
+      Value rows = countLargest(routing, name + "_rows");
+      counted.push_back({measure, rows});
+      auto shares = forward.create<nn::RowSharesOp>("loss", name + "_shares",
+                                                    rows.getType(), rows);
+      shares->setAttr(nn::kSoFarAttr,
+                      Builder(forward.getContext()).getStringAttr(measure));
+      // Of even shares, 1 / experts, that is the factor.
+      double factor = train.getBalanceFactor() * double(model.numExperts);
+      sum = addTerms("global_aux_sum", sum,
+                     buildBalance(routing, shares, name, factor));
+    }
+  return {"global_aux_loss", sum};
 }
 
 Value BalanceBuilder::buildLogitsLoss() {
@@ -169,7 +193,7 @@ SmallVector<Measure> BalanceBuilder::buildTerms() {
 
 SmallVector<Measure> BalanceBuilder::buildCounts() {
   const Train &train = description.train;
-  SmallVector<Measure> counts;
+  SmallVector<Measure> counts = counted;
   if (!train.showsLoads && train.getBiasUpdateRate() == 0)
     return counts;
   for (const Routing &routing : routings) {

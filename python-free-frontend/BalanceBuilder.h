@@ -31,7 +31,11 @@ public:
   /// The terms of the loss that there are: for balance, and of the logits of
   /// routers.
   llvm::SmallVector<Measure> buildTerms();
-  /// The rows of the experts of each layer, if they are shown.
+  /// The term with the rows of the step so far, for training alone, whose value
+  /// is null if there is none.
+  Measure buildStepTerm();
+  /// The rows of the experts of each layer, if they are shown, and those that
+  /// the term of the step counts.
   llvm::SmallVector<Measure> buildCounts();
   /// What the counts of a layer are shown as.
   static std::string getCountName(int64_t layer) {
@@ -55,6 +59,7 @@ private:
   const Blocks &blocks;
   ForwardBuilder &forward;
   llvm::SmallVector<Routing> routings;
+  llvm::SmallVector<Measure> counted; ///< for the term of the step
 };
 
 } // namespace reprise::frontend

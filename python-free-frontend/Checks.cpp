@@ -275,16 +275,18 @@ void Checker::checkFurther() {
           "needs to be below seq_length " + Twine(train.seqLength) +
               ", so that a text has the tokens that are predicted, but got " +
               Twine(layers));
-  for (auto [key, size] :
-       {std::pair(StringRef("pipeline_stages"), parallel.stages),
-        std::pair(StringRef("tensor_model_parallel_size"),
-                  parallel.tensorParallel)})
-    if (size > 1)
-      error(firstGiven({"mtp_num_layers", key}),
-            "needs " + key +
-                " 1, so that what predicts further tokens has embedding, head "
-                "and loss, but got " +
-                Twine(size));
+  if (parallel.stages > 1)
+    error(firstGiven({"mtp_num_layers", "pipeline_stages"}),
+          "needs pipeline_stages 1, so that what predicts further tokens has "
+          "embedding, head and loss, but got " +
+              Twine(parallel.stages));
+  if (layers > 1 && hasWholeExperts(parallel) &&
+      model.hasExperts(model.numLayers - 1))
+    error(firstGiven({"mtp_num_layers", "expert_tensor_parallel_size"}),
+          "needs to be 1 with expert_tensor_parallel_size 1, since ranks share "
+          "positions evenly, and the second such layer has one less for its "
+          "experts, but got " +
+              Twine(layers));
 }
 
 /// Those that `rope_type` needs are there; those that it does not use are not.
@@ -381,6 +383,11 @@ void Checker::checkReductionGroups() {
     error("gradient_reduction_groups",
           "needs to divide the " + Twine(batches) +
               " micro-batches of a step, but got " + Twine(groups));
+  else if (groups > ranks && train.balancesStep())
+    error("gradient_reduction_groups",
+          "needs data_parallel_size " + Twine(ranks) +
+              " with global_aux_loss, since groups count anew, but got " +
+              Twine(groups));
 }
 
 void Checker::checkTrain() {

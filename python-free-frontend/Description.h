@@ -154,8 +154,9 @@ struct Train {
   std::optional<double> startWeightDecay, endWeightDecay; ///< The same.
   double clipGrad;       ///< 0: gradients are not clipped.
   double moeAuxLoss = 0; ///< Of each layer with experts; 0: none.
-  std::string balancing; ///< "aux_loss", "seq_aux_loss" or "none".
-  double moeZLoss = 0;   ///< Of the logits of each layer's router; 0: none.
+  /// "aux_loss", "seq_aux_loss", "global_aux_loss" or "none".
+  std::string balancing;
+  double moeZLoss = 0; ///< Of the logits of each layer's router; 0: none.
   bool updatesBias = false;
   std::optional<double> biasUpdateRate; ///< Unset: as `updatesBias` says.
   std::optional<double> capacityFactor; ///< Unset: no token is dropped.
@@ -174,6 +175,10 @@ struct Train {
   /// Of the term for the balance of each layer's experts.
   double getBalanceFactor() const {
     return balancing == "none" ? 0 : moeAuxLoss;
+  }
+  /// Whether that is with the rows of the step so far, in training alone.
+  bool balancesStep() const {
+    return balancing == "global_aux_loss" && moeAuxLoss > 0;
   }
 };
 

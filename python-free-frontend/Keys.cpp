@@ -391,10 +391,11 @@ static const Key rows[] = {
      Bound::NotNegative},
     {"moe_router_load_balancing_type", "train", train<&Train::balancing>,
      Need::Defaulted, "aux_loss",
-     "Whether that term is of all tokens of a micro-batch together, or "
-     "`seq_aux_loss` of each sequence by itself; `none`: there is none, "
-     "whatever its factor",
-     Bound::None, "aux_loss|seq_aux_loss|none"},
+     "Whether that term is of all tokens of a micro-batch together, "
+     "`seq_aux_loss` of each sequence by itself, or `global_aux_loss` with the "
+     "rows of all ranks and micro-batches of the step so far; `none`: there is "
+     "none, whatever its factor",
+     Bound::None, "aux_loss|seq_aux_loss|global_aux_loss|none"},
     {"moe_z_loss_coeff", "train", train<&Train::moeZLoss>, Need::Defaulted, "0",
      "Factor of a term of the loss that is small where the exponentials of a "
      "router's logits add up to 1, of each layer by itself",

@@ -597,6 +597,8 @@ Value ModelBuilder::buildFurther(Value last, Value table, Value head,
                                               loss, term, by);
   };
   SmallVector<Measure> terms = furtherBalance.buildTerms();
+  if (Measure ofStep = furtherBalance.buildStepTerm(); ofStep.value)
+    terms.push_back(ofStep);
   addTerm(terms.empty() ? StringRef(kLoss) : "mtp_terms", sum, factor);
   for (const Measure &further : terms) {
     addTerm(&further == &terms.back() ? StringRef(kLoss) : "mtp_terms",
@@ -624,9 +626,11 @@ void ModelBuilder::build() {
   forward.setLayer(-1);
   Value last = norm("layernorm", names.finalNorm, "nf", hidden, model.width);
   SmallVector<Measure> terms = balance.buildTerms(), shown;
+  Measure ofStep = balance.buildStepTerm();
   SmallVector<Measure> counts = balance.buildCounts();
   bool isFurther = description.train.furtherLayers > 0;
-  bool isSum = isFurther || !terms.empty();
+  bool isTrained = isFurther || ofStep.value;
+  bool isSum = isTrained || !terms.empty();
   Value head = forward.addHead(table);
   Value loss = forward.predict(last, head, forward.getTargets(), "",
                                isSum ? "lm_loss" : StringRef(kLoss));
@@ -634,7 +638,13 @@ void ModelBuilder::build() {
     shown.push_back({"lm_loss", loss});
   llvm::append_range(shown, terms);
   loss =
-      forward.addTerms(loss, terms, isFurther ? "eval_loss" : StringRef(kLoss));
+      forward.addTerms(loss, terms, isTrained ? "eval_loss" : StringRef(kLoss));
+  if (ofStep.value) {
+    shown.push_back(ofStep);
+    loss = forward.create<nn::TrainingTermOp>(
+        kLoss, isFurther ? "step_loss" : StringRef(kLoss), loss.getType(), loss,
+        ofStep.value, forward.getF32(1));
+  }
   if (isFurther)
     loss = buildFurther(last, table, head, loss, shown, counts);
   llvm::append_range(shown, counts);

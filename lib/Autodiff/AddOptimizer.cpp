@@ -387,6 +387,14 @@ static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
   }
 }
 
+/// Whether each micro-batch has added what all ranks have to `sum`.
+static bool isOfAllRanks(Value sum) {
+  auto running = sum.getDefiningOp<RunningSum>();
+  Operation *term = running ? running.getTerm().getDefiningOp() : nullptr;
+  return term && isCollective(term) &&
+         term->getAttrOfType<StringAttr>("axis") == kDataAxis;
+}
+
 /// Sums the loss, measures and all gradients over the ranks that have samples
 /// of their own; and then the gradients of parameters that ranks along another
 /// axis, or another stage, use in their own ways. In this order sums over
@@ -400,7 +408,8 @@ void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
   if (loss)
     numbers.push_back(&loss);
   for (Value &measure : measures)
-    numbers.push_back(&measure);
+    if (!isOfAllRanks(measure))
+      numbers.push_back(&measure);
   for (StringRef axis : {kDataAxis, kExpertCopiesAxis}) {
     if (getAxisSize(getOperation(), axis) == 1)
       continue;

@@ -9,7 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Autodiff/Passes.h"
-#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/NNBalanceOps.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Interfaces/Facts.h"
 #include "reprise/Support/Borders.h"
@@ -45,6 +45,11 @@ private:
   void setLossScope(Operation *op, StringRef name);
   /// `sum` and the term of this micro-batch, times `weight` if there is one.
   Value addUp(Value sum, Value term, FloatAttr weight, StringRef name);
+  bool isMeasured(Value value, StringAttr name);
+  /// Where ops read the sum of a measure as far as the step has come: adds the
+  /// one of all ranks with samples to `sum`, which they read then. Null if
+  /// there is no such op.
+  Value addUpSoFar(Value sum, Value measured, StringRef name);
   /// Appends to what the function returns.
   void addResult(Value value, StringRef role, StringRef name);
   bool isBorder(unsigned argument);
@@ -216,6 +221,12 @@ LogicalResult Differentiator::check() {
                << other->second << " and #" << index << " are both '"
                << parameter.getName() << "'";
     }
+  for (Operation &op : block)
+    if (auto name = op.getAttrOfType<StringAttr>(kSoFarAttr))
+      if (!isMeasured(op.getOperand(0), name))
+        return op.emitOpError("needs its operand 0 to be returned as the "
+                              "measure ")
+               << name;
   for (Operation &op : block) {
     if (op.getNumRegions() != 0)
       return op.emitOpError("needs to be written out without regions, where "
@@ -234,6 +245,37 @@ void Differentiator::addResult(Value value, StringRef role, StringRef name) {
 
 StringAttr Differentiator::getMeasure(unsigned result) {
   return function.getResultAttrOfType<StringAttr>(result, kMeasureAttr);
+}
+
+bool Differentiator::isMeasured(Value value, StringAttr name) {
+  for (unsigned index = 1; index < exit.getNumOperands(); ++index)
+    if (exit.getOperand(index) == value && getMeasure(index) == name)
+      return true;
+  return false;
+}
+
+Value Differentiator::addUpSoFar(Value sum, Value measured, StringRef name) {
+  SmallVector<Operation *> readers;
+  for (Operation &op : block)
+    if (auto own = op.getAttrOfType<StringAttr>(kSoFarAttr); own && own == name)
+      readers.push_back(&op);
+  if (readers.empty())
+    return {};
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(readers.front());
+  auto module = function->getParentOfType<ModuleOp>();
+  if (module && getAxisSize(module, kDataAxis) > 1) {
+    auto all = AllReduceOp::create(builder, readers.front()->getLoc(), measured,
+                                   builder.getStringAttr(kDataAxis));
+    setLossScope(all, (name + ".all_reduce").str());
+    measured = all.getSums().front();
+  }
+  Value total = addUp(sum, measured, FloatAttr(), (name + ".so_far").str());
+  for (Operation *reader : readers) {
+    reader->setOperand(0, total);
+    reader->removeAttr(kSoFarAttr);
+  }
+  return total;
 }
 
 void Differentiator::setLossScope(Operation *op, StringRef name) {
@@ -280,6 +322,10 @@ void Differentiator::seed() {
     Value measured = exit.getOperand(index);
     StringRef name = getMeasure(index).getValue();
     Value sum = addArgument(measured.getType(), kMeasureAttr, name);
+    if (Value total = addUpSoFar(sum, measured, name)) {
+      addResult(total, kMeasureAttr, name);
+      continue;
+    }
     // Counts are added up as they are.
     bool isMean = measured.getType() == scalar;
     addResult(addUp(sum, measured, isMean ? weight : FloatAttr(), name),

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Semantics.h"
-#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/NNBalanceOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <algorithm>
 #include <cmath>
@@ -364,6 +364,13 @@ static void expectedRowsBackward(ExpectedRowsBackwardOp op,
   }
 }
 
+static void rowShares(const Frame &frame) {
+  const std::vector<double> &rows = frame.in(0).values;
+  double all = std::accumulate(rows.begin(), rows.end(), 0.0);
+  for (size_t e = 0; e < rows.size(); ++e)
+    frame.out().values[e] = all == 0 ? 0 : rows[e] / all;
+}
+
 static void squaredLogSumExp(const Frame &frame) {
   for (int64_t t = 0; t < frame.out().size(); ++t)
     frame.out().values[t] = std::pow(getLogSumExp(frame.in(0), t), 2);
@@ -399,6 +406,7 @@ static FailureOr<bool> evaluateBalance(Operation *op, const Frame &frame) {
           return failure();
         return countChoices(frame), true;
       })
+      .Case([&](RowSharesOp) { return rowShares(frame), true; })
       .Case([&](ExpectedRowsOp op) { return expectedRows(op, frame), true; })
       .Case([&](ExpectedRowsBackwardOp op) {
         return expectedRowsBackward(op, frame), true;

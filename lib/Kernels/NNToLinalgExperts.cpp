@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "reprise/Dialect/NN/NNBalanceOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
@@ -305,6 +306,22 @@ static Values convert(LoopBuilder &loops, SquaredLogSumExpBackwardOp op) {
                    });
 }
 
+/// Rows are whole numbers, so of any there are their sum is 1 or more.
+static Values convert(LoopBuilder &loops, RowSharesOp op) {
+  int64_t experts = getShape(op.getRows())[0];
+  Value rows = loops.asMatrix(op.getRows(), experts);
+  Value sum =
+      loops.reduceRows({{rows}}, loops.filled({1}, 0),
+                       [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                         return {s[1] + s[0]};
+                       });
+  return loops.map({1, experts}, {{rows}, {sum, Access::Row}},
+                   getElementTypeOrSelf(op.getOut()),
+                   [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {s[0] / max(s[1], s[1].number(1))};
+                   });
+}
+
 static Values convert(LoopBuilder &loops, BalanceBiasOp op) {
   int64_t experts = getShape(op.getBias())[0];
   Value bias = loops.asMatrix(op.getBias(), experts);
@@ -357,7 +374,7 @@ void kernels::attachExpertBodies(MLIRContext &context) {
   attach<PermuteOp, DispatchOp, CombineOp, WeightedSwiGLUOp,
          WeightedSwiGLUBackwardOp, GateWeightOp, GateWeightBackwardOp,
          ExpectedRowsOp, ExpectedRowsBackwardOp, SquaredLogSumExpOp,
-         SquaredLogSumExpBackwardOp, BalanceBiasOp>(context);
+         SquaredLogSumExpBackwardOp, BalanceBiasOp, RowSharesOp>(context);
   attachRenamed<ChooseExpertsOp, rt::ChooseExpertsOp>(context);
   attachRenamed<ExpertWeightsOp, rt::ExpertWeightsOp>(context);
   attachRenamed<ExpertWeightsBackwardOp, rt::ExpertWeightsBackwardOp>(context);

@@ -51,6 +51,8 @@ private:
   /// Of what is done with a rank's own tokens, and their rows.
   FailureOr<Spread> spreadTokens(Operation *op);
   Spread spreadPointwise(Operation *op);
+  /// Of some positions of what ranks may have parts of.
+  Spread spreadRange(Operation *op) const;
   /// Of a sum of what ranks have parts of.
   Spread spreadSum(Operation *op);
   /// Whether ranks make parts of a sum, whose elements are those of `value`.
@@ -283,6 +285,8 @@ bool Annotator::isOfParts(Value value) const {
   if (own.getPartWay() == PartWay::Linear)
     return !columns.contains(value) && columns.contains(own->getOperand(0)) &&
            own.getBiasOperand() < 0;
+  if (own.getPartWay() == PartWay::Lookup)
+    return bool(getArgument(own->getOperand(1)));
   if (own.getPartWay() == PartWay::Sum)
     return isOfParts(own->getOperand(0));
   return own.addsOperands() && llvm::all_of(own->getOperands(), [&](Value one) {
@@ -345,7 +349,7 @@ FailureOr<Spread> Annotator::spreadEmbedding(Operation *op) {
   bool isWhole = llvm::all_of(op->getUsers(), [](Operation *user) {
     return getPartWay(user) == PartWay::Positions;
   });
-  return isWhole ? Spread() : getStream(op->getResult(0));
+  return isWhole ? Spread() : getSum(op->getResult(0));
 }
 
 /// Parts, where one of the operands is in parts.
@@ -376,6 +380,22 @@ FailureOr<Spread> Annotator::spreadTokens(Operation *op) {
   return getPartWay(op) == PartWay::Sum ? getStream(op->getResult(0)) : own;
 }
 
+/// Positions of parts are gathered, so that ranks meet for the gradient, too,
+/// only where they have all positions: for each rank's use of its own, `R`, if
+/// all that reads them are column linears.
+Spread Annotator::spreadRange(Operation *op) const {
+  bool isForParts =
+      llvm::all_of(op->getResult(0).getUses(), [&](OpOperand &use) {
+        Operation *user = use.getOwner();
+        return use.getOperandNumber() == 0 &&
+               getPartWay(user) == PartWay::Linear &&
+               columns.contains(user->getResult(0));
+      });
+  return get(op->getOperand(0)).isShard() && isForParts
+             ? Spread{Word::Replicated, 0}
+             : Spread();
+}
+
 Spread Annotator::spreadSum(Operation *op) {
   Value out = op->getResult(0);
   return isOfParts(out) ? getSum(out) : Spread();
@@ -400,7 +420,10 @@ FailureOr<Spread> Annotator::spread(Operation *op) {
       return failure();
     return getStream(op->getResult(0));
   case PartWay::Rounding:
+  case PartWay::Join:
     return get(op->getOperand(0));
+  case PartWay::Range:
+    return spreadRange(op);
   case PartWay::Pointwise:
     return isOfParts(op->getResult(0)) ? spreadSum(op) : spreadPointwise(op);
   case PartWay::Sum:

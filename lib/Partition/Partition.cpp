@@ -420,20 +420,23 @@ LogicalResult Partitioner::partitionHeads(Operation *op, Spread want) {
 
 /// Whole columns, of some rows or of all: each operand is spread as the result.
 LogicalResult Partitioner::partitionWhole(Operation *op, Spread want) {
-  bool isRowwise = getPartWay(op) == PartWay::Norm;
+  PartWay way = getPartWay(op);
+  bool isRowwise = way == PartWay::Norm || way == PartWay::Join;
+  bool isRange = way == PartWay::Range;
   bool isSame = op->hasTrait<OpTrait::SameOperandsAndResultType>();
   bool isPointwise = isSame || op->hasTrait<nn::Pointwise>();
   bool isParameter = op->getNumResults() == 1 && getArgument(op->getResult(0));
   for (OpOperand &operand : op->getOpOperands()) {
-    bool follows =
-        operand.getOperandNumber() == 0 ? isRowwise || isPointwise : isSame;
+    bool follows = operand.getOperandNumber() == 0
+                       ? isRowwise || isPointwise || isRange
+                       : isSame || way == PartWay::Join;
     // Gains and biases are whole: R and I are the same numbers.
     if (isParameter || (isRowwise && !follows))
       continue;
     if (failed(read(operand, follows ? want : Spread())))
       return failure();
   }
-  bool isCut = isParameter || isRowwise || isPointwise;
+  bool isCut = isParameter || isRowwise || isPointwise || isRange;
   for (Value result : op->getResults()) {
     Spread spread = isCut ? want : Spread();
     result.setType(getPart(result, spread));

@@ -20,6 +20,8 @@ enum class PartWay {
   Pointwise, ///< in parts where an operand is in parts
   Rounding,  ///< one operand, as that is; also of a parameter
   Norm,      ///< in parts as operand 0; other operands are whole parameters
+  Join,      ///< in parts as operand 0, and so are the others
+  Range,     ///< of some positions of operand 0, of which it reads all
   Heads,     ///< in parts where its columns or heads are apart, else whole
   Linear,    ///< operand 1 is a weight, 2 a bias: cut by results or by terms
   Lookup,    ///< operand 1 is a table, whose rows are cut
@@ -27,7 +29,8 @@ enum class PartWay {
   Tokens,    ///< of tokens, operand 0, or of rows sorted by expert: in parts as
              ///< these
   Count,     ///< of tokens or their rows: of parts it makes parts of a sum
-  Sum,       ///< of rows of operand 0: of parts of a sum it makes parts, too
+  Sum,       ///< of rows or positions of operand 0, adds them or moves them: of
+             ///< parts of a sum it makes parts, too
   Loss,      ///< of logits, operand 0, whose columns may be cut
 };
 } // namespace reprise

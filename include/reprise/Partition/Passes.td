@@ -23,8 +23,10 @@ def AnnotateLayout : Pass<"reprise-annotate-layout", "::mlir::ModuleOp"> {
     * A linear whose result is cut has its weight cut by its results (a column linear), one
       whose input is cut by its inputs (a row linear). So are the weights of all experts of an
       `nn.grouped_linear`. The rows of a table of `nn.embedding` are cut.
-    * What a row linear without a bias makes stays parts of a sum, `P`, if all that reads it is an
-      `nn.combine`, or an `nn.add` to another one of these.
+    * What a row linear without a bias makes, or an `nn.embedding`, stays parts of a sum, `P`, if all
+      that reads it is an `nn.combine`, an `nn.pad_positions`, or an `nn.add` to another one of these.
+    * Positions that an `nn.crop_positions` takes of parts are `R` if column linears alone read
+      them, and otherwise `I`.
     * All else is whole, `I`; with `sequence-parallel`, or `nn.sequence_parallel` on the module, the
       values along the residual stream are cut in their second dimension, `S(1)`.
     * A parameter that is whole and has gradients from parts of its uses is `R`.

@@ -14,6 +14,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNActivationOps.h"
+#include "reprise/Dialect/NN/NNBalanceOps.h"
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interfaces/EvenRows.h"
@@ -265,6 +266,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
   if (name == kLayoutAttr && isa<LayoutAttr>(value) && op->getNumResults() > 0)
     return verifyLayout(op, cast<LayoutAttr>(value),
                         op->getResult(0).getType());
+  if (name == kSoFarAttr && isa<StringAttr>(value) && op->getNumOperands() > 0)
+    return success();
   if (name == kTrainAttr && isa<DictionaryAttr>(value))
     return verifyTrain(op, cast<DictionaryAttr>(value));
   if (auto axis = dyn_cast<StringAttr>(value);

@@ -255,6 +255,9 @@ void nn::attachPartitionFacts(MLIRContext &context) {
   attach<CountChoicesOp, PartWay::Count>(context);
   attach<SplitColumnsOp, PartWay::Norm>(context);
   attach<GateWeightOp, PartWay::Norm>(context);
+  attach<JoinColumnsOp, PartWay::Join>(context);
+  attach<CropPositionsOp, PartWay::Range>(context);
+  attach<PadPositionsOp, PartWay::Sum>(context);
   AddOp::attachInterface<AddWay>(context);
   ChooseExpertsOp::attachInterface<TokensWay<ChooseExpertsOp>>(context);
   ExpertWeightsOp::attachInterface<TokensWay<ExpertWeightsOp>>(context);

@@ -145,6 +145,14 @@ func.func @expected(%r: tensor<2x8x4xf32>, %n: tensor<5xf32>) {
 
 // -----
 
+func.func @shares_c1(%n: tensor<2x5xf32>) {
+  // expected-error @+1 {{'nn.row_shares' op needs 'rows' to be [E], but got 'tensor<2x5xf32>'}}
+  %s = nn.row_shares %n : tensor<2x5xf32>
+  return
+}
+
+// -----
+
 func.func @bias(%r: tensor<8x12xf32>, %b: tensor<11xf32>) {
   // expected-error @+1 {{'nn.choose_experts' op needs 'bias' to be [E] with E = 12 from 'logits', but got 11}}
   %ids = nn.choose_experts %r bias %b : (tensor<8x12xf32>, tensor<11xf32>) -> tensor<8x2xi32>

@@ -83,6 +83,8 @@ func.func @shared(%x: tensor<2x8x1xbf16>, %u: tensor<2x8x24xbf16>, %d: tensor<2x
 //  CHECK-NEXT:   nn.expected_rows_backward %{{.*}}, %{{.*}}, %{{.*}} sigmoid :
 //  CHECK-NEXT:   nn.squared_logsumexp %{{.*}} : (tensor<2x8x4xf32>) -> tensor<2x8xf32>
 //  CHECK-NEXT:   nn.squared_logsumexp_backward %{{.*}}, %{{.*}} : (tensor<2x8x4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
+//  CHECK-NEXT:   nn.row_shares %{{.*}} {nn.so_far = "global0"} : tensor<4xf32>
+//  CHECK-NEXT:   nn.row_shares %{{.*}} : tensor<4xf32>
 //  CHECK-NEXT:   nn.balance_bias %{{.*}}, %{{.*}}, %{{.*}} rate 1.000000e-03 : tensor<4xf32>, tensor<f32>
 func.func @balance(%r: tensor<2x8x4xf32>, %o: tensor<5xi32>, %p: tensor<5xi32>, %i: tensor<2x8x2xi32>, %scale: tensor<f32>) {
   %n = nn.count_rows %o, %p : (tensor<5xi32>, tensor<5xi32>) -> tensor<4xf32>
@@ -93,6 +95,8 @@ func.func @balance(%r: tensor<2x8x4xf32>, %o: tensor<5xi32>, %p: tensor<5xi32>, 
   %e = nn.expected_rows_backward %r, %c, %k sigmoid : (tensor<2x8x4xf32>, tensor<2x4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
   %z = nn.squared_logsumexp %r : (tensor<2x8x4xf32>) -> tensor<2x8xf32>
   %y = nn.squared_logsumexp_backward %r, %z : (tensor<2x8x4xf32>, tensor<2x8xf32>) -> tensor<2x8x4xf32>
+  %s = nn.row_shares %n {nn.so_far = "global0"} : tensor<4xf32>
+  %t = nn.row_shares %n : tensor<4xf32>
   %b = nn.balance_bias %n, %n, %scale rate 1.0e-03 : tensor<4xf32>, tensor<f32>
   return
 }

@@ -365,6 +365,7 @@ const Case kCases[] = {
      "(tensor<2x8x4xf32>, tensor<4xf32>, tensor<2x8xf32>) -> "
      "tensor<2x8x4xf32>",
      7 * 64 + 2 * 16},
+    {"nn.row_shares %rows", "tensor<4xf32>", 2 * 4},
     {"nn.count_choices %slots", "(tensor<2x8x2xi32>) -> tensor<2x4xf32>", 0},
     {"nn.expected_rows %choice, %rows sigmoid",
      "(tensor<2x8x4xf32>, tensor<4xf32>) -> tensor<2x8xf32>", 7 * 64 + 16},

@@ -275,6 +275,16 @@ TEST(Experts, ExpectRows) {
                           third * (3 - 10.0 / 3), 0, 0, 0});
 }
 
+TEST(Experts, HaveSharesOfAllRows) {
+  const char *text = R"(
+    func.func @f(%n: tensor<4xf32>) -> (tensor<4xf32>) {
+      %s = nn.row_shares %n : tensor<4xf32>
+      return %s : tensor<4xf32>
+    })";
+  EXPECT_EQ(evaluate(text, {{3, 0, 4, 1}})[0], (Values{0.375, 0, 0.5, 0.125}));
+  EXPECT_EQ(evaluate(text, {{0, 0, 0, 0}})[0], (Values{0, 0, 0, 0}));
+}
+
 std::vector<Values> choose(const std::string &how, const Values &logits,
                            const Values &bias) {
   return evaluate(R"(

@@ -20,5 +20,6 @@ include "reprise/Dialect/NN/NNTrainingOps.td"
 include "reprise/Dialect/NN/NNCollectiveOps.td"
 include "reprise/Dialect/NN/NNShardOps.td"
 include "reprise/Dialect/NN/NNExpertRankOps.td"
+include "reprise/Dialect/NN/NNBalanceOps.td"
 
 #endif // REPRISE_DIALECT_NN_NNOPS
