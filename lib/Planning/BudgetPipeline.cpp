@@ -17,12 +17,6 @@ using namespace reprise;
 using namespace reprise::planning;
 using remat::formatBytes;
 
-/// A proof of a stage with several chunks adds up what each needs at most.
-static StringRef describeWithin(bool hasChunks) {
-  return hasChunks ? "whose chunks' peaks add up to the budget"
-                   : "within the budget";
-}
-
 static void printStage(raw_ostream &os, int64_t number,
                        const StageReport &stage, const Budget &budget,
                        StringRef under) {
@@ -40,8 +34,8 @@ static void printStage(raw_ostream &os, int64_t number,
      << "; replays " << formatSeconds(stage.replaySeconds) << ", "
      << formatShare(stage.replaySeconds, stage.computeSeconds) << " of the "
      << formatSeconds(stage.computeSeconds) << " of a micro-batch\n"
-     << "  bound: " << formatUnder(under, ", ") << "no plan "
-     << describeWithin(stage.chunks.size() > 1) << " replays for less than "
+     << "  bound: " << formatUnder(under, ", ")
+     << "no plan within the budget replays for less than "
      << formatSeconds(stage.boundSeconds) << "; the gap is "
      << formatShare(std::max(stage.askedSeconds - stage.boundSeconds, 0.0),
                     stage.computeSeconds);
@@ -69,10 +63,10 @@ void PipelineReport::print(raw_ostream &os) const {
      << " on " << machine << ", "
      << formatSeconds(std::max(span - bareSeconds, 0.0))
      << " of it for replays\n"
-     << "  bound: " << formatUnder(under, ", ") << "no plans "
-     << describeWithin(certificate.shape.virtualStages > 1)
-     << " take less than " << formatSeconds(bound) << "; the gap is "
-     << formatShare(std::max(span - bound, 0.0), span) << "\n";
+     << "  bound: " << formatUnder(under, ", ")
+     << "no plans within the budget take less than " << formatSeconds(bound)
+     << "; the gap is " << formatShare(std::max(span - bound, 0.0), span)
+     << "\n";
   printBaselines(os, baselines, budget.bytes);
 }
 

@@ -114,7 +114,7 @@ int64_t BudgetSearch::foresee(int64_t point) {
   if (graph.ops.size() * curve.points.size() <= kMostLaunches)
     return getBytes(point);
   solver::KeptValues kept = curve.getPlan(point);
-  int64_t packed = solver::getPackedBytes(graph, kept, /*inFlight=*/1);
+  int64_t packed = solver::getPackedBytes(graph, kept);
   bool isTight = packed == solver::StepSimulator(graph).run(kept).peak;
   return isTight ? curve.points[point].bytes : getBytes(point);
 }

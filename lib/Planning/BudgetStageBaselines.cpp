@@ -12,11 +12,12 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::planning;
 
-/// What a chunk needs, and replays of a micro-batch, if `kept` of the step is
-/// kept; what it receives it keeps in any case.
-static solver::BudgetPoint measure(const Chunk &chunk,
-                                   solver::StepSimulator &simulator,
-                                   const solver::KeptValues &kept) {
+/// What a chunk needs if `kept` of the step is kept; what it receives it keeps
+/// in any case. Adds the replays of a micro-batch to `seconds`.
+static solver::ChunkBytes measure(const Chunk &chunk,
+                                  solver::StepSimulator &simulator,
+                                  const solver::KeptValues &kept,
+                                  double &seconds) {
   const solver::StepGraph &graph = chunk.step.graph;
   solver::KeptValues own = solver::keepAll(graph);
   for (size_t v = 0; v < own.size(); ++v)
@@ -26,10 +27,8 @@ static solver::BudgetPoint measure(const Chunk &chunk,
     for (int64_t received : graph.ops.front().writes)
       own[received] = true;
   const solver::StepRun &run = simulator.run(own);
-  solver::BudgetPoint point = {run.peak, run.replaySeconds};
-  if (chunk.inFlight > 1)
-    point.peak += (chunk.inFlight - 1) * solver::getKeptBytes(graph, own);
-  return point;
+  seconds += run.replaySeconds;
+  return {solver::getKeptBytes(graph, own), run.peak};
 }
 
 FailureOr<std::vector<BudgetChoice>>
@@ -67,13 +66,12 @@ planning::tryStageBaselines(func::FuncOp step, WhatIf &whatIf,
         BaselineRun found;
         std::vector<solver::ChunkTimes> times = getTimes();
         for (auto [s, stage] : llvm::enumerate(pipeline->stages)) {
-          int64_t needed = baseBytes[s];
-          for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
-            solver::BudgetPoint point = measure(chunk, simulators[s][v], kept);
-            needed += point.peak;
-            times[v * shape.stages + s].backward += point.seconds;
-          }
-          found.bytes = std::max(found.bytes, needed);
+          SmallVector<solver::ChunkBytes> needed;
+          for (auto [v, chunk] : llvm::enumerate(stage.chunks))
+            needed.push_back(measure(chunk, simulators[s][v], kept,
+                                     times[v * shape.stages + s].backward));
+          found.bytes =
+              std::max(found.bytes, baseBytes[s] + stage.getNeed(needed));
         }
         double span = solver::getSpan(shape, pipeline->schedule, times);
         found.programBytes = found.bytes;

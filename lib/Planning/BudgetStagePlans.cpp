@@ -96,20 +96,21 @@ int64_t StagePlans::foresee(size_t stage, int64_t point) const {
 
 int64_t StagePlans::count(size_t number, int64_t point) {
   const Stage &stage = pipeline.stages[number];
-  int64_t bytes = baseBytes[number];
+  SmallVector<solver::ChunkBytes> bytes;
   for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
     size_t own = stage.curve[point].points[v];
-    auto [known, isMissing] = packed.try_emplace({number, v, own}, 0);
-    // What layers add up to may be more than what is alive at one time, and
-    // which plans are tried goes by that.
-    if (isMissing)
-      known->second = std::max(solver::getPackedBytes(chunk.step.graph,
-                                                      chunk.curve->getPlan(own),
-                                                      chunk.inFlight),
-                               chunk.curve->getPoints()[own].peak);
-    bytes += known->second;
+    auto [known, isMissing] = packed.try_emplace({number, v, own});
+    if (isMissing) {
+      solver::KeptValues plan = chunk.curve->getPlan(own);
+      known->second = {solver::getKeptBytes(chunk.step.graph, plan),
+                       solver::getPackedBytes(chunk.step.graph, plan)};
+    }
+    bytes.push_back(known->second);
   }
-  return bytes;
+  // What layers add up to may be more than what is alive at one time, and which
+  // plans are tried goes by that.
+  return std::max(baseBytes[number] + stage.getNeed(bytes),
+                  foresee(number, point));
 }
 
 //===----------------------------------------------------------------------===//

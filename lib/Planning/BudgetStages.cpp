@@ -37,36 +37,6 @@ double Pipeline::getSpan(ArrayRef<int64_t> points) const {
   return solver::getSpan(shape, schedule, times);
 }
 
-/// Adds the points of one more chunk. The work of each chunk is counted, though
-/// only one runs at a time.
-static void addChunk(Stage &stage, const solver::BudgetCurve &curve) {
-  if (stage.curve.empty())
-    stage.curve.push_back({0, 0, {}});
-  std::vector<Stage::Point> all;
-  // Of long curves every few points: their number squared are combined.
-  constexpr size_t kMost = 512;
-  size_t numPoints = curve.getPoints().size();
-  bool isFirst = stage.curve.size() == 1;
-  size_t stride = isFirst ? 1 : numPoints / kMost + 1;
-  size_t ownStride = isFirst ? 1 : stage.curve.size() / kMost + 1;
-  for (size_t own = 0; own < stage.curve.size(); own += ownStride)
-    for (size_t p = 0; p < numPoints; p += stride) {
-      Stage::Point point = stage.curve[own];
-      point.peak += curve.getPoints()[p].peak;
-      point.seconds += curve.getPoints()[p].seconds;
-      point.points.push_back(p);
-      all.push_back(std::move(point));
-    }
-  llvm::sort(all, [](const Stage::Point &a, const Stage::Point &b) {
-    return std::tie(a.peak, a.seconds, a.points) <
-           std::tie(b.peak, b.seconds, b.points);
-  });
-  stage.curve.clear();
-  for (Stage::Point &point : all)
-    if (stage.curve.empty() || point.seconds < stage.curve.back().seconds)
-      stage.curve.push_back(std::move(point));
-}
-
 /// What the tasks of a chunk take without replays.
 static solver::ChunkTimes
 getTimes(const solver::StepGraph &graph,
@@ -131,23 +101,18 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
                    nullptr,
                    {}};
     chunk.times = getTimes(chunk.step.graph, pipeline.schedule[stage]);
-    pipeline.stages[stage].chunks.push_back(std::move(chunk));
+    // What tasks of weights wait for counts as if it were all that is kept.
+    Stage &own = pipeline.stages[stage];
+    own.moments =
+        pipeline.shape.virtualStages > 1
+            ? solver::getMoments(pipeline.schedule[stage],
+                                 pipeline.shape.virtualStages,
+                                 /*onlyBackward=*/false)
+            : std::vector<solver::StageMoment>{{0, 0, {chunk.inFlight}}};
+    own.chunks.push_back(std::move(chunk));
     first += count;
   }
   return pipeline;
-}
-
-void planning::solveChunks(Pipeline &pipeline) {
-  for (Stage &stage : pipeline.stages)
-    for (Chunk &chunk : stage.chunks) {
-      solver::BudgetOptions options;
-      options.inFlight = chunk.inFlight;
-      constexpr int64_t kResolution = 8192;
-      options.resolution = kResolution;
-      chunk.curve =
-          std::make_unique<solver::BudgetCurve>(chunk.step.graph, options);
-      addChunk(stage, *chunk.curve);
-    }
 }
 
 std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
@@ -212,7 +177,8 @@ static double getSlope(const Chunk &chunk, int64_t point) {
   const std::vector<solver::BudgetPoint> &curve = chunk.curve->getPoints();
   int64_t low = std::max<int64_t>(point - 16, 0);
   int64_t high = std::min<int64_t>(point + 16, curve.size() - 1);
-  if (low == high)
+  // Where one curve ends and another begins, they are no neighbours.
+  if (curve[low].peak >= curve[high].peak)
     return 0;
   return (curve[low].seconds - curve[high].seconds) /
          double(curve[high].peak - curve[low].peak);
@@ -225,30 +191,18 @@ static bool certifyStage(const Pipeline &pipeline, int64_t number,
                          solver::PipelineCertificate &certificate) {
   const Stage &stage = pipeline.stages[number];
   int64_t left = certificate.budgetBytes - certificate.baseBytes[number];
-  auto getCertificate = [&](size_t v) -> solver::Certificate & {
-    return certificate.chunks[v * pipeline.shape.stages + number].certificate;
-  };
   for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
     int64_t own = stage.curve[point].points[v];
-    solver::Certificate &part = getCertificate(v);
-    part.budgetBytes = chunk.curve->getPoints()[own].peak;
-    if (stage.chunks.size() == 1)
-      part.budgetBytes = left;
+    solver::Certificate &part =
+        certificate.chunks[v * pipeline.shape.stages + number].certificate;
+    part.budgetBytes = left;
     solver::KeptValues kept = chunk.curve->getPlan(own);
     solver::certify(chunk.step.graph, kept, getSlope(chunk, own), part,
                     chunk.whole);
     solver::certifyMemory(chunk.step.graph, kept, part);
-    left -= part.peakBytes;
   }
-  if (left < 0)
+  if (solver::getStageNeed(certificate, number) > left)
     return false;
-  // Each has what it needs, and a part of what is left.
-  if (stage.chunks.size() > 1)
-    for (size_t v = 0; v < stage.chunks.size(); ++v) {
-      solver::Certificate &part = getCertificate(v);
-      part.budgetBytes = part.peakBytes + left / int64_t(stage.chunks.size());
-      solver::computeBound(part);
-    }
   solver::sharePrice(certificate, number);
   return true;
 }
@@ -276,12 +230,9 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
   InFlightDiagnostic error =
       step.emitError("needs ")
       << remat::formatBytes(least) << " (" << least << " bytes) on stage "
-      << tightest << " with the smallest plans found"
-      << (pipeline.shape.virtualStages > 1
-              ? ", as the peaks of its chunks add up"
-              : "")
-      << ", but the budget is " << remat::formatBytes(budget.bytes) << " ("
-      << budget.bytes << " bytes); " << fitting << " fits";
+      << tightest << " with the smallest plans found, but the budget is "
+      << remat::formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); "
+      << fitting << " fits";
   if (int64_t base = baseBytes[tightest])
     error << "; " << remat::formatBytes(base)
           << " of it outlive the step: parameters, gradients, optimizer and "
@@ -447,7 +398,7 @@ static StageReport describeStage(const Pipeline &pipeline, int64_t number,
   int64_t base = certificate.baseBytes[number];
   StageReport report;
   report.mostBytes = stage.curve.back().peak + base;
-  report.plannedBytes = base;
+  report.plannedBytes = base + solver::getStageNeed(certificate, number);
   report.stateBytes = stateBytes;
   report.replaySeconds = own.seconds;
   report.askedSeconds = most.seconds;
@@ -462,7 +413,6 @@ static StageReport describeStage(const Pipeline &pipeline, int64_t number,
         chunk.times.forward + chunk.times.backward + chunk.times.weight;
     solver::PipelineCertificate::Chunk &certified =
         certificate.chunks[v * pipeline.shape.stages + number];
-    report.plannedBytes += certified.certificate.peakBytes;
     const std::vector<solver::BudgetPoint> &curve = chunk.curve->getPoints();
     certified.slackSeconds = std::max(
         curve[own.points[v]].seconds - curve[most.points[v]].seconds, 0.0);

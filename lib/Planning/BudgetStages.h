@@ -11,10 +11,34 @@
 
 #include "BudgetPlans.h"
 #include "reprise/Dialect/Remat/RematOps.h"
-#include "reprise/Solver/Pipeline.h"
+#include "reprise/Solver/Budget.h"
+#include "reprise/Solver/StageMoments.h"
 #include <map>
 
 namespace reprise::planning {
+
+/// Plans of a chunk for all budgets: a curve, or one after the other several,
+/// for which what is kept counts more or less beside what runs.
+class ChunkCurve {
+public:
+  /// A curve for each of so many micro-batches in flight.
+  ChunkCurve(const solver::StepGraph &graph, llvm::ArrayRef<int64_t> inFlight);
+
+  const std::vector<solver::BudgetPoint> &getPoints() const { return points; }
+  solver::KeptValues getPlan(size_t point) const {
+    auto [curve, own] = origins[point];
+    return curves[curve]->getPlan(own);
+  }
+  std::vector<std::pair<int64_t, int64_t>> getSegments(size_t point) const {
+    auto [curve, own] = origins[point];
+    return curves[curve]->getSegments(own);
+  }
+
+private:
+  std::vector<std::unique_ptr<solver::BudgetCurve>> curves;
+  std::vector<solver::BudgetPoint> points;
+  std::vector<std::pair<size_t, size_t>> origins; ///< curve, and its point
+};
 
 /// A model chunk with the most micro-batches that its stage ever keeps of it,
 /// and the most whose backward task is still to come: these keep all that a
@@ -22,8 +46,8 @@ namespace reprise::planning {
 struct Chunk {
   int64_t first, count, inFlight, whole;
   solver::StepStage step;
-  std::unique_ptr<solver::BudgetCurve> curve; ///< null until it is solved
-  solver::ChunkTimes times;                   ///< without replays
+  std::unique_ptr<ChunkCurve> curve; ///< null until it is solved
+  solver::ChunkTimes times;          ///< without replays
 };
 
 /// A stage, whose plans are one of each of its chunks.
@@ -34,7 +58,11 @@ struct Stage {
     std::vector<size_t> points; ///< of each chunk's curve
   };
   std::vector<Chunk> chunks;
+  std::vector<solver::StageMoment> moments;
   std::vector<Point> curve; ///< peaks grow, seconds fall
+
+  /// What it needs if its chunks have `bytes`.
+  int64_t getNeed(llvm::ArrayRef<solver::ChunkBytes> bytes) const;
 
   /// The last point that takes at most `bytes`; -1 if there is none.
   int64_t find(int64_t bytes) const {
@@ -155,7 +183,7 @@ private:
   MeasurePoints measure;
   std::vector<Fit> fits; ///< spans fall
   /// Of the chunks of a stage, by point of their curves.
-  std::map<std::tuple<size_t, size_t, size_t>, int64_t> packed;
+  std::map<std::tuple<size_t, size_t, size_t>, solver::ChunkBytes> packed;
   /// What the program of a stage takes with a point; `kNone` if it has none.
   std::map<std::pair<size_t, int64_t>, int64_t> programs;
 };

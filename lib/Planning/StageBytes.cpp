@@ -48,11 +48,12 @@ planning::measureStages(const Phases &phases, ModuleOp module,
   std::vector<int64_t> states = getStateBytes(step, *traced, *pipeline, chunks);
   std::vector<StageBytes> bytes;
   for (auto [number, stage] : llvm::enumerate(pipeline->stages)) {
-    StageBytes needed = {states[number], 0};
+    SmallVector<solver::ChunkBytes> needed;
     for (const Chunk &chunk : stage.chunks)
-      needed.activations += solver::getPackedBytes(
-          chunk.step.graph, getKept(chunk), chunk.inFlight);
-    bytes.push_back(needed);
+      needed.push_back(
+          {solver::getKeptBytes(chunk.step.graph, getKept(chunk)),
+           solver::getPackedBytes(chunk.step.graph, getKept(chunk))});
+    bytes.push_back({states[number], stage.getNeed(needed)});
   }
   return bytes;
 }

@@ -125,21 +125,20 @@ NumberedClass::NumberedClass(const CertifiedClass &kind)
   }
 }
 
-/// Bytes of a tensor that is kept: there in each other micro-batch, and at the
-/// points that readers are left at. What is read right now is there anyway.
-/// Before any of a layer's tensors is read, so is what only replays read, with
-/// `countsReplays`.
-static double getKeptBytes(const LayerStages &stages, int64_t tensor,
+/// Bytes of a tensor that is kept, at the points that readers are left at. What
+/// is read right now is there anyway. Before any of a layer's tensors is read,
+/// so is what only replays read, with `countsReplays`.
+static double getHeldBytes(const LayerStages &stages, int64_t tensor,
                            double bytes, bool countsReplays) {
-  double kept = 0;
+  double held = 0;
   for (size_t m = 0; m < stages.now.size(); ++m) {
     bool isHeld = countsReplays && m < stages.countIdle();
     for (size_t stage = m + 1; stage < stages.needed.size(); ++stage)
       isHeld |= stages.needed[stage][tensor];
     isHeld &= !stages.now[m][tensor];
-    kept += stages.weights[m] * bytes * double(stages.inFlight - 1 + isHeld);
+    held += stages.weights[m] * bytes * double(isHeld);
   }
-  return kept;
+  return held;
 }
 
 size_t LayerStages::countIdle() const {
@@ -158,21 +157,23 @@ LayerChoices::LayerChoices(const NumberedClass &numbered,
     double bytes = double(tensors[t].bytes);
     for (size_t m = 0; m < stages.now.size(); ++m)
       if (stages.now[m][t])
-        fixed += stages.weights[m] * bytes;
-    if (tensors[t].rule == CertifiedTensor::Rule::Keep)
-      fixed += getKeptBytes(stages, t, bytes, /*countsReplays=*/false);
+        fixed.held += stages.weights[m] * bytes;
+    if (tensors[t].rule == CertifiedTensor::Rule::Keep) {
+      fixed.held += getHeldBytes(stages, t, bytes, /*countsReplays=*/false);
+      fixed.kept += bytes;
+    }
   }
   build();
 }
 
-LeastCost LayerChoices::cut(double price) const {
+LeastParts LayerChoices::cut(double price, const ByteWeights &weights) const {
   const CertifiedClass &kind = numbered.kind;
   int64_t numOps = kind.ops.size(), numTensors = kind.tensors.size();
   int64_t source = numOps + numTensors, sink = source + 1;
   Network network(sink + 1);
-  auto getBytes = [&](int64_t t) {
-    return getKeptBytes(stages, t, double(kind.tensors[t].bytes),
-                        /*countsReplays=*/true);
+  auto getParts = [&](int64_t t) -> LeastParts {
+    double bytes = double(kind.tensors[t].bytes);
+    return {0, getHeldBytes(stages, t, bytes, /*countsReplays=*/true), bytes};
   };
   using Rule = CertifiedTensor::Rule;
   for (int64_t t = 0; t < numTensors; ++t) {
@@ -182,8 +183,9 @@ LeastCost LayerChoices::cut(double price) const {
       if (needed[t])
         network.connect(source, numOps + t, kInfinite);
     network.connect(numOps + t, numbered.writers[t],
-                    kind.tensors[t].rule == Rule::Drop ? kInfinite
-                                                       : getBytes(t) * price);
+                    kind.tensors[t].rule == Rule::Drop
+                        ? kInfinite
+                        : getParts(t).getBytes(weights) * price);
   }
   for (int64_t o = 0; o < numOps; ++o) {
     const CertifiedOp &op = kind.ops[o];
@@ -192,7 +194,7 @@ LeastCost LayerChoices::cut(double price) const {
       if (kind.tensors[t].rule != Rule::Keep)
         network.connect(o, numOps + t, kInfinite);
   }
-  LeastCost cost = {0, fixed};
+  LeastParts cost = fixed;
   if (network.getFlow(source, sink) == kInfinite)
     cost.seconds = kInfinite;
   for (int64_t o = 0; o < numOps; ++o)
@@ -201,8 +203,10 @@ LeastCost LayerChoices::cut(double price) const {
   for (int64_t t = 0; t < numTensors; ++t)
     if (kind.tensors[t].rule != Rule::Keep &&
         network.isOnSourceSide(numOps + t) &&
-        !network.isOnSourceSide(numbered.writers[t]))
-      cost.bytes += getBytes(t);
+        !network.isOnSourceSide(numbered.writers[t])) {
+      cost.held += getParts(t).held;
+      cost.kept += getParts(t).kept;
+    }
   return cost;
 }
 
@@ -249,12 +253,18 @@ LayerStages
 BackwardReads::getStages(int64_t layer,
                          const std::vector<PricedPoint> &points) const {
   std::map<int64_t, double> weights; // By time.
+  double others = 0;
   for (const PricedPoint &point : points)
-    if (point.secondsPerByte > 0)
-      weights[getTime(point)] += point.secondsPerByte;
+    if (point.secondsPerByte > 0) {
+      double inFlight = point.inFlight > 0
+                            ? point.inFlight
+                            : double(certificate.layers[layer].inFlight);
+      weights[getTime(point)] += point.secondsPerByte * point.running;
+      others += point.secondsPerByte * (inFlight - point.running);
+    }
   size_t numTensors = times[layer].size();
   LayerStages stages = {certificate.layers[layer].kind,
-                        certificate.layers[layer].inFlight,
+                        others,
                         {weights.size() + 1, TensorSet(numTensors)},
                         {weights.size(), TensorSet(numTensors)},
                         {}};
@@ -271,16 +281,17 @@ BackwardReads::getStages(int64_t layer,
   return stages;
 }
 
-int64_t reprise::solver::getAvailable(const Certificate &certificate,
-                                      const PricedPoint &point) {
+double reprise::solver::getAvailable(const Certificate &certificate,
+                                     const PricedPoint &point) {
   int64_t available = certificate.budgetBytes;
   if (certificate.kind == Certificate::Budget::Memory)
     available -= certificate.baseBytes;
-  if (point.layer < int64_t(certificate.layers.size()))
-    available -= certificate.classes[certificate.layers[point.layer].kind]
-                     .backward[point.gradient]
-                     .bytes;
-  return available;
+  if (point.layer == int64_t(certificate.layers.size()))
+    return double(available);
+  int64_t kind = certificate.layers[point.layer].kind;
+  return double(available) -
+         point.running *
+             double(certificate.classes[kind].backward[point.gradient].bytes);
 }
 
 void reprise::solver::computeBound(Certificate &certificate) {
@@ -296,8 +307,7 @@ void reprise::solver::computeBound(Certificate &certificate) {
   for (PricedPoint &point : weighted) {
     if (price > 0)
       point.secondsPerByte /= price;
-    available +=
-        point.secondsPerByte * double(getAvailable(certificate, point));
+    available += point.secondsPerByte * getAvailable(certificate, point);
   }
   std::map<LayerStages, std::pair<LayerChoices, int64_t>> choices;
   double total = 0;

@@ -76,7 +76,10 @@ struct NumberedClass {
 /// A layer in a backward pass that points cut into stages: each but the last
 /// ends with the op of a point.
 struct LayerStages {
-  int64_t kind = 0, inFlight = 1;
+  int64_t kind = 0;
+  /// How often what is kept counts beside what is there at the points: for the
+  /// other micro-batches in flight.
+  double others = 0;
   std::vector<TensorSet> needed; ///< by stage: tensors that its ops read
   std::vector<TensorSet> now;    ///< by point: tensors that its op reads
   std::vector<double> weights;   ///< by point: w[m]
@@ -85,8 +88,8 @@ struct LayerStages {
   size_t countIdle() const;
 
   bool operator<(const LayerStages &other) const {
-    return std::tie(kind, inFlight, needed, now, weights) <
-           std::tie(other.kind, other.inFlight, other.needed, other.now,
+    return std::tie(kind, others, needed, now, weights) <
+           std::tie(other.kind, other.others, other.needed, other.now,
                     other.weights);
   }
 };
@@ -122,6 +125,21 @@ struct LeastCost {
   double seconds = 0, bytes = 0;
 };
 
+/// What the bytes of a choice count for: those at the points, and those that it
+/// keeps.
+struct ByteWeights {
+  double held = 1, kept = 0;
+};
+
+/// A choice, its bytes apart.
+struct LeastParts {
+  double seconds = 0, held = 0, kept = 0;
+
+  double getBytes(const ByteWeights &weights) const {
+    return weights.held * held + weights.kept * kept;
+  }
+};
+
 /// All choices x of a layer: the tensors that it keeps between its forward and
 /// its backward pass, those that it holds at each point, and the ops that run
 /// again in each stage.
@@ -133,6 +151,8 @@ public:
   /// of needed tensors, something no larger: a replay counts once, and its
   /// results take no bytes.
   LeastCost getLeast(double price) const;
+  /// The same with other weights than those of the stages.
+  LeastParts getLeast(double price, const ByteWeights &weights) const;
 
   /// The Pareto front of s and b, by bytes; null if there are too many choices.
   /// Computed by the first call.
@@ -141,15 +161,16 @@ public:
 private:
   struct Edge {
     int32_t from, to;
-    double seconds, bytes;
+    double seconds, held, kept;
   };
 
   void build();
-  LeastCost cut(double price) const;
+  LeastParts cut(double price, const ByteWeights &weights) const;
+  ByteWeights getWeights() const { return {1, stages.others}; }
 
   const NumberedClass &numbered;
   LayerStages stages;
-  double fixed = 0; ///< bytes of every choice
+  LeastParts fixed; ///< bytes of every choice
   /// A graph from the last op of the layer, node 0, to the first. A node is,
   /// for each stage, the set of tensors that later ops need of earlier ones. An
   /// edge is a way to have the results of the op: kept, held or made again.
@@ -191,7 +212,7 @@ std::optional<double> findLeastSum(const std::vector<LeastCost> &sums,
                                    double available);
 
 /// A[m]: the budget less the bytes that any plan has alive at the point.
-int64_t getAvailable(const Certificate &certificate, const PricedPoint &point);
+double getAvailable(const Certificate &certificate, const PricedPoint &point);
 
 /// The points that may have a price: the turn from forward to backward, and
 /// the ops of the last layers to run backward before all others have.
@@ -231,6 +252,11 @@ public:
 
   /// L of one point at a price.
   Proof prove(const PricedPoint &point, double price);
+
+  /// The cheapest choices of all layers at a price, for bytes at a point that
+  /// count as `weights` says. What is there beside layers is left out.
+  LeastParts choose(const PricedPoint &point, double price,
+                    const ByteWeights &weights);
 
   /// The bound of whole choices, in seconds of a step; 0 if there are too many
   /// of them. The price of the point only tells where to look.

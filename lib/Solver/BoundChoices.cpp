@@ -71,7 +71,7 @@ struct HashNeeds {
 /// A way to have what an op makes.
 struct Step {
   Needs before;
-  double seconds = 0, bytes = 0;
+  double seconds = 0, held = 0, kept = 0;
 };
 } // namespace
 
@@ -112,7 +112,7 @@ private:
 } // namespace
 
 std::optional<Step> OpChoices::take(const Needs &needs, unsigned runs) const {
-  Step step = {needs, 0, 0};
+  Step step = {needs, 0, 0, 0};
   unsigned used = 0;
   for (int64_t t : writes) {
     double bytes = double(kind.tensors[t].bytes);
@@ -126,15 +126,14 @@ std::optional<Step> OpChoices::take(const Needs &needs, unsigned runs) const {
         used |= 1u << s;
         isCarried = false;
       } else if (s > 0 && !stages.now[s - 1][t]) {
-        step.bytes += stages.weights[s - 1] * bytes;
+        step.held += stages.weights[s - 1] * bytes;
       }
     }
     if (!isCarried)
       continue;
     if (kind.tensors[t].rule == CertifiedTensor::Rule::Drop)
       return std::nullopt;
-    for (double weight : stages.weights)
-      step.bytes += weight * bytes * double(stages.inFlight - 1);
+    step.kept += bytes;
   }
   if (used != runs)
     return std::nullopt;
@@ -183,8 +182,8 @@ void LayerChoices::build() {
             numbers.emplace(step->before, numNodes + int32_t(before.size()));
         if (isNew)
           before.push_back(step->before);
-        edges.push_back(
-            {begin + int32_t(n), known->second, step->seconds, step->bytes});
+        edges.push_back({begin + int32_t(n), known->second, step->seconds,
+                         step->held, step->kept});
       }
     numNodes += int32_t(before.size());
     std::swap(nodes, before);
@@ -197,18 +196,25 @@ void LayerChoices::build() {
 }
 
 LeastCost LayerChoices::getLeast(double price) const {
+  LeastParts least = getLeast(price, getWeights());
+  return {least.seconds, least.getBytes(getWeights())};
+}
+
+LeastParts LayerChoices::getLeast(double price,
+                                  const ByteWeights &weights) const {
   if (!isComplete)
-    return cut(price);
-  std::vector<LeastCost> best(numNodes, {kInfinite, 0});
-  best[0] = {0, fixed};
+    return cut(price, weights);
+  std::vector<LeastParts> best(numNodes, {kInfinite, 0, 0});
+  best[0] = fixed;
   for (const Edge &edge : edges) {
-    LeastCost cost = {best[edge.from].seconds + edge.seconds,
-                      best[edge.from].bytes + edge.bytes};
-    LeastCost &known = best[edge.to];
-    double difference =
-        cost.seconds - known.seconds + price * (cost.bytes - known.bytes);
+    const LeastParts &before = best[edge.from];
+    LeastParts cost = {before.seconds + edge.seconds, before.held + edge.held,
+                       before.kept + edge.kept};
+    LeastParts &known = best[edge.to];
+    double bytes = cost.getBytes(weights) - known.getBytes(weights);
+    double difference = cost.seconds - known.seconds + price * bytes;
     if (known.seconds == kInfinite || difference < 0 ||
-        (difference == 0 && cost.bytes < known.bytes))
+        (difference == 0 && bytes < 0))
       known = cost;
   }
   return best.back();
@@ -219,7 +225,7 @@ const std::vector<LeastCost> *LayerChoices::getFront() {
     return front ? &*front : nullptr;
   isFrontKnown = true;
   std::vector<std::vector<LeastCost>> best(numNodes);
-  best[0] = {{0, fixed}};
+  best[0] = {{0, fixed.getBytes(getWeights())}};
   int32_t done = -1; // The last node that is known.
   size_t ways = 0;
   for (const Edge &edge : edges) {
@@ -232,9 +238,10 @@ const std::vector<LeastCost> *LayerChoices::getFront() {
     ways += best[edge.from].size();
     if (ways > kMostWays)
       return nullptr;
+    LeastParts own = {edge.seconds, edge.held, edge.kept};
     for (const LeastCost &cost : best[edge.from])
-      best[edge.to].push_back(
-          {cost.seconds + edge.seconds, cost.bytes + edge.bytes});
+      best[edge.to].push_back({cost.seconds + own.seconds,
+                               cost.bytes + own.getBytes(getWeights())});
   }
   keepBest(best.back());
   front = std::move(best.back());

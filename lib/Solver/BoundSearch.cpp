@@ -42,8 +42,7 @@ BoundSearch::BoundSearch(const Certificate &certificate)
 }
 
 LayerChoices *BoundSearch::getChoices(int64_t layer, const PricedPoint &point) {
-  PricedPoint unit = point;
-  unit.secondsPerByte = 1;
+  PricedPoint unit = {point.layer, point.gradient, point.position, 1};
   LayerStages stages = reads.getStages(layer, {unit});
   std::unique_ptr<LayerChoices> &known = choices[stages];
   if (!known)
@@ -86,13 +85,25 @@ BoundSearch::getGroups(const PricedPoint &point) {
 }
 
 Proof BoundSearch::prove(const PricedPoint &point, double price) {
-  Proof proof = {price, 0, -double(getAvailable(certificate, point))};
+  Proof proof = {price, 0, -getAvailable(certificate, point)};
   for (const LayerGroup &group : getGroups(point)) {
     LeastCost cost = group.choices->getLeast(price);
     proof.seconds += cost.seconds * double(group.count);
     proof.bytes += cost.bytes * double(group.count);
   }
   return proof;
+}
+
+LeastParts BoundSearch::choose(const PricedPoint &point, double price,
+                               const ByteWeights &weights) {
+  LeastParts sum;
+  for (const LayerGroup &group : getGroups(point)) {
+    LeastParts own = group.choices->getLeast(price, weights);
+    sum.seconds += own.seconds * double(group.count);
+    sum.held += own.held * double(group.count);
+    sum.kept += own.kept * double(group.count);
+  }
+  return sum;
 }
 
 Proof reprise::solver::findSummit(const std::function<Proof(double)> &prove,
@@ -157,7 +168,7 @@ BoundSearch::findBest(const std::vector<PricedPoint> &points, double price) {
   }
   if (!best)
     return {};
-  best->second.bytes += double(getAvailable(certificate, best->first));
+  best->second.bytes += getAvailable(certificate, best->first);
   found.push_back(*best);
   // What rules alone prove needs no price.
   if (best->first.secondsPerByte == 0)
@@ -179,7 +190,7 @@ BoundSearch::findBestWhole(const std::vector<PricedPoint> &points,
     if (--others.back().count == 0)
       others.pop_back();
     const std::vector<LeastCost> *own = groups.back().choices->getFront();
-    double available = double(getAvailable(certificate, point));
+    double available = getAvailable(certificate, point);
     auto isWithin = [&](const auto &sums) {
       return own && sums.first == others &&
              findLeastSum(sums.second, *own, available).value_or(least + 1) <=
@@ -221,9 +232,8 @@ double BoundSearch::getBound() const {
 }
 
 double BoundSearch::proveWhole(const PricedPoint &point) {
-  std::optional<double> seconds =
-      findLeastSum(getGroups(point), double(getAvailable(certificate, point)),
-                   point.secondsPerByte);
+  std::optional<double> seconds = findLeastSum(
+      getGroups(point), getAvailable(certificate, point), point.secondsPerByte);
   return seconds.value_or(0) * double(certificate.microBatches);
 }
 

@@ -30,6 +30,20 @@ public:
   void value(int64_t value) { number(value); }
   void value(const CertifiedLaunch::Replay &replay);
   void value(const CertifiedLayer::Input &input);
+  void value(const PipelineCertificate::PricedTask &moment) {
+    out << '[' << moment.task << ", ";
+    number(moment.weight);
+    out << ']';
+  }
+  template <typename T>
+  void value(const std::vector<T> &elements) {
+    out << '[';
+    for (size_t k = 0; k < elements.size(); ++k) {
+      out << (k ? ", " : "");
+      value(elements[k]);
+    }
+    out << ']';
+  }
   void value(const PathPart &part) {
     out << '[' << part.stage << ", " << part.first << ", " << part.last << ']';
   }
@@ -63,12 +77,7 @@ public:
   template <typename T>
   void list(const char *name, const std::vector<T> &elements) {
     key(name);
-    out << '[';
-    for (size_t k = 0; k < elements.size(); ++k) {
-      out << (k ? ", " : "");
-      value(elements[k]);
-    }
-    out << ']';
+    value(elements);
     isFirst = false;
   }
   /// A list of objects, each on a line and written by `write`.
@@ -243,8 +252,9 @@ void reprise::solver::writeCertificate(std::ostream &out,
 void reprise::solver::writeCertificate(std::ostream &out,
                                        const PipelineCertificate &certificate) {
   Writer writer(out);
+  bool hasMoments = !certificate.moments.empty();
   writer.begin();
-  writer.field("version", int64_t(2));
+  writer.field("version", int64_t(hasMoments ? 3 : 2));
   writer.field("kind", std::string("pipeline"));
   writer.field("budget_bytes", certificate.budgetBytes);
   writer.list("base_bytes", certificate.baseBytes);
@@ -270,6 +280,8 @@ void reprise::solver::writeCertificate(std::ostream &out,
                  writer.field("weight", path.weight);
                  writer.list("tasks", path.tasks);
                });
+  if (hasMoments)
+    writer.list("moments", certificate.moments);
   writer.end();
   out << '\n';
 }

@@ -9,11 +9,11 @@
 #include "Bound.h"
 #include "reprise/Solver/Budget.h"
 #include "reprise/Solver/Packing.h"
+#include "reprise/Solver/StageMoments.h"
 
 #include <algorithm>
 #include <cassert>
 #include <map>
-#include <memory>
 
 using namespace reprise::solver;
 
@@ -21,7 +21,9 @@ using namespace reprise::solver;
 // Memory
 //===----------------------------------------------------------------------===//
 
-int64_t reprise::solver::getBytesInFlight(const Certificate &certificate) {
+/// What `certificate` keeps, of `getCount` micro-batches for each layer.
+template <typename GetCount>
+static int64_t getKeptBytes(const Certificate &certificate, GetCount getCount) {
   int64_t alignment = 1, bytes = 0;
   for (const CertifiedBuffer &buffer : certificate.buffers)
     alignment = std::max(alignment, buffer.alignment);
@@ -32,9 +34,33 @@ int64_t reprise::solver::getBytesInFlight(const Certificate &certificate) {
       bytesOf[tensor.name] =
           (tensor.bytes + alignment - 1) / alignment * alignment;
     for (const std::string &kept : layer.keeps)
-      bytes += (layer.inFlight - 1) * bytesOf[kept];
+      bytes += getCount(layer) * bytesOf[kept];
   }
   return bytes;
+}
+
+int64_t reprise::solver::getBytesInFlight(const Certificate &certificate) {
+  return ::getKeptBytes(certificate, [](const CertifiedLayer &layer) {
+    return layer.inFlight - 1;
+  });
+}
+
+int64_t reprise::solver::getStageNeed(const PipelineCertificate &certificate,
+                                      int64_t stage) {
+  const PipelineShape &shape = certificate.shape;
+  if (shape.virtualStages == 1)
+    return certificate.chunks[stage].certificate.peakBytes;
+  std::vector<ChunkBytes> chunks;
+  for (int64_t v = 0; v < shape.virtualStages; ++v) {
+    const Certificate &chunk =
+        certificate.chunks[v * shape.stages + stage].certificate;
+    int64_t kept =
+        ::getKeptBytes(chunk, [](const CertifiedLayer &) { return 1; });
+    chunks.push_back({kept, chunk.peakBytes - getBytesInFlight(chunk)});
+  }
+  return getNeed(getMoments(simulate(shape)[stage], shape.virtualStages,
+                            /*onlyBackward=*/false),
+                 chunks);
 }
 
 static PackingProblem getPacking(const StepGraph &graph,
@@ -82,14 +108,10 @@ void reprise::solver::certifyMemory(const StepGraph &graph,
 }
 
 int64_t reprise::solver::getPackedBytes(const StepGraph &graph,
-                                        const KeptValues &kept,
-                                        int64_t inFlight) {
+                                        const KeptValues &kept) {
   StepSimulator simulator(graph);
   simulator.run(kept);
-  int64_t bytes = pack(getPacking(graph, simulator.getBuffers())).solution.peak;
-  if (inFlight > 1)
-    bytes += (inFlight - 1) * getKeptBytes(graph, kept);
-  return bytes;
+  return pack(getPacking(graph, simulator.getBuffers())).solution.peak;
 }
 
 int64_t reprise::solver::getKeptBytes(const StepGraph &graph,
@@ -177,7 +199,7 @@ static Line getLine(const Certificate &chunk) {
   for (const PricedPoint &point : chunk.points) {
     line.slope += point.secondsPerByte;
     if (point.layer < int64_t(chunk.layers.size()))
-      line.most += point.secondsPerByte *
+      line.most += point.secondsPerByte * point.running *
                    double(chunk.classes[chunk.layers[point.layer].kind]
                               .backward[point.gradient]
                               .bytes);
@@ -229,116 +251,6 @@ double reprise::solver::getStageBound(const PipelineCertificate &certificate,
   for (double forced : replays.forced)
     bound += forced;
   return bound;
-}
-
-namespace {
-/// Looks for the price that proves most of the chunks of a stage together. What
-/// one of them proves depends on no share: only the price of the whole budget
-/// is taken off.
-class PriceSearch {
-public:
-  PriceSearch(std::vector<Certificate *> chunks, double bytes)
-      : chunks(std::move(chunks)), bytes(bytes) {
-    for (Certificate *chunk : this->chunks)
-      searches.push_back(std::make_unique<BoundSearch>(*chunk));
-  }
-
-  /// The best price of those near `price`; what it proves, in `most`.
-  void run(double price);
-
-  double most = -1, best = 0;
-  std::vector<PricedPoint> chosen; ///< by chunk, for the best price
-
-private:
-  /// What `at` proves of all chunks together.
-  Proof prove(const std::vector<PricedPoint> &at, double price);
-  /// Of each chunk the point that proves most at a price.
-  std::vector<PricedPoint> choose(double price);
-
-  std::vector<Certificate *> chunks;
-  double bytes;
-  std::vector<std::unique_ptr<BoundSearch>> searches;
-};
-} // namespace
-
-Proof PriceSearch::prove(const std::vector<PricedPoint> &at, double price) {
-  Proof line = {price, 0, -bytes};
-  for (size_t c = 0; c < chunks.size(); ++c) {
-    Proof proof = searches[c]->prove(at[c], price);
-    line.seconds += proof.seconds;
-    line.bytes += proof.bytes + double(chunks[c]->budgetBytes);
-  }
-  return line;
-}
-
-std::vector<PricedPoint> PriceSearch::choose(double price) {
-  std::vector<PricedPoint> at;
-  for (size_t c = 0; c < chunks.size(); ++c) {
-    double highest = -1;
-    for (const PricedPoint &point : chunks[c]->candidates) {
-      Proof proof = searches[c]->prove(point, price);
-      double value = proof.seconds +
-                     price * (proof.bytes + double(chunks[c]->budgetBytes));
-      if (value <= highest)
-        continue;
-      highest = value;
-      if (at.size() == c)
-        at.push_back(point);
-      at[c] = point;
-    }
-  }
-  return at;
-}
-
-void PriceSearch::run(double price) {
-  // Other points may prove more at the summit; then they have one of their
-  // own, which is higher.
-  constexpr int kMostRounds = 8;
-  double before = -1;
-  for (int round = 0; round < kMostRounds; ++round) {
-    std::vector<PricedPoint> at = choose(price);
-    auto proveAt = [&](double price) { return prove(at, price); };
-    Proof summit = findSummit(proveAt, proveAt(std::max(price, 1e-18)), -1);
-    if (summit.getValue() > most) {
-      most = summit.getValue();
-      best = summit.price;
-      chosen = at;
-    }
-    if (summit.getValue() <= before * (1 + 1e-13))
-      break;
-    before = summit.getValue();
-    price = summit.price;
-  }
-}
-
-void reprise::solver::sharePrice(PipelineCertificate &certificate,
-                                 int64_t stage) {
-  std::vector<Certificate *> chunks;
-  for (size_t c = stage; c < certificate.chunks.size();
-       c += certificate.shape.stages)
-    chunks.push_back(&certificate.chunks[c].certificate);
-  if (chunks.size() == 1)
-    return;
-  PriceSearch search(
-      chunks, double(certificate.budgetBytes - certificate.baseBytes[stage]));
-  // From prices that depend on no budget, for a smaller one to prove no less.
-  double seconds = 0, bytes = 0;
-  for (const Certificate *chunk : chunks) {
-    seconds += chunk->stepSeconds / double(chunk->microBatches);
-    for (const CertifiedLayer &layer : chunk->layers)
-      for (const CertifiedTensor &tensor : chunk->classes[layer.kind].tensors)
-        bytes += double(tensor.bytes * layer.inFlight);
-  }
-  for (double factor : {0.1, 1.0, 10.0})
-    search.run(factor * seconds / std::max(bytes, 1.0));
-  for (size_t c = 0; c < chunks.size(); ++c) {
-    search.chosen[c].secondsPerByte = search.best;
-    chunks[c]->points = {search.chosen[c]};
-    // What rules alone prove needs no price.
-    if (search.best == 0)
-      chunks[c]->points.clear();
-    computeBound(*chunks[c]);
-  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -117,9 +117,8 @@ int64_t getKeptBytes(const StepGraph &graph, const KeptValues &kept);
 void certifyMemory(const StepGraph &graph, const KeptValues &kept,
                    Certificate &certificate);
 
-/// The peak that `certifyMemory` finds, with `inFlight` micro-batches.
-int64_t getPackedBytes(const StepGraph &graph, const KeptValues &kept,
-                       int64_t inFlight);
+/// The peak that `certifyMemory` finds, with no other micro-batch in flight.
+int64_t getPackedBytes(const StepGraph &graph, const KeptValues &kept);
 
 /// Some layers of a step, as a stage of a pipeline runs them.
 struct StepStage {

@@ -122,6 +122,9 @@ struct PricedPoint {
   int64_t gradient = 0;      ///< index into `backward` of its class; else 0
   int64_t position = 0;      ///< of the schedule
   double secondsPerByte = 0; ///< of one micro-batch
+  /// Of several times of a schedule with weights: the part at which the chunk
+  /// runs, and its mean of micro-batches in flight; 0: those of the layer.
+  double running = 1, inFlight = 0;
 };
 
 /// Times are those of the cost table the plan was made with.
@@ -189,6 +192,12 @@ struct PipelineCertificate {
     TaskPath tasks;
   };
 
+  /// A task of a stage, at which bytes have a part of the price.
+  struct PricedTask {
+    int64_t task = 0; ///< its number in the list of the stage
+    double weight = 0;
+  };
+
   PipelineShape shape;
   int64_t budgetBytes = 0; ///< of each stage
   /// Of each stage, what outlives the step and comes out of its budget; 0 for a
@@ -199,7 +208,14 @@ struct PipelineCertificate {
   double spanSeconds = 0, lowerBoundSeconds = 0;
   std::vector<Chunk> chunks; ///< in the order of the model
   std::vector<Path> paths;
+  /// Of each stage, with weights that add up to 1, or none if bytes have no
+  /// price; of no stage where each has one chunk, whose price is for the most
+  /// micro-batches in flight.
+  std::vector<std::vector<PricedTask>> moments;
 };
+
+/// What a stage needs beside `baseBytes`: the most at any of its tasks.
+int64_t getStageNeed(const PipelineCertificate &certificate, int64_t stage);
 
 /// What the tasks of a chunk take, replays included; its tasks of weights are
 /// parts of the others.
@@ -207,8 +223,8 @@ ChunkTimes getTimes(const Certificate &certificate);
 /// The same, with tasks of weights.
 ChunkTimes getTimes(const PipelineCertificate::Chunk &chunk);
 
-/// What replays of a micro-batch on a stage take at least, if what its chunks
-/// need adds up to the budget at most.
+/// What replays of a micro-batch on a stage take at least, if it needs the
+/// budget at most.
 struct StageReplays {
   /// Of each of its chunks, what it replays with any share of the budget; 0 if
   /// bytes have a price for it.
@@ -223,9 +239,10 @@ StageReplays getStageReplays(const PipelineCertificate &certificate,
 /// The sum of these.
 double getStageBound(const PipelineCertificate &certificate, int64_t stage);
 
-/// Gives the chunks of a stage, which share a budget, one price of memory, and
-/// each of them a point out of its `candidates`: those with which
-/// `getStageBound` proves most. Does not depend on the plan of the chunks.
+/// Gives the chunks of a stage, which share a budget, one price of memory, each
+/// of them a point out of its `candidates`, and the stage its moments: those
+/// with which `getStageBound` proves most. Does not depend on the plan of the
+/// chunks.
 void sharePrice(PipelineCertificate &certificate, int64_t stage);
 
 /// How long the schedule takes with the plans of the chunks' certificates.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Solver/Pipeline.h"
+#include "reprise/Solver/StageMoments.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -238,4 +239,48 @@ TEST(PipelineTest, Faults) {
   EXPECT_EQ(check({4096, 1, 8192}),
             "needs at most 16777216 tasks, but got more "
             "with 8192 micro-batches");
+}
+
+// Moments that are left out never need more, whatever chunks keep and work
+// with.
+TEST(PipelineTest, MomentsStandForAllTasks) {
+  std::mt19937 random(17);
+  auto pick = [&](int64_t least, int64_t most) {
+    return least + int64_t(random() % (most - least + 1));
+  };
+  for (int round = 0; round < 300; ++round) {
+    PipelineShape shape;
+    shape.stages = pick(2, 4);
+    shape.virtualStages = pick(1, 4);
+    shape.microBatchGroup = shape.stages + pick(0, 3);
+    shape.microBatches = shape.microBatchGroup * pick(1, 4);
+    for (const std::vector<PipelineTask> &tasks : simulate(shape)) {
+      std::vector<ChunkBytes> chunks;
+      for (int64_t v = 0; v < shape.virtualStages; ++v) {
+        int64_t kept = pick(0, 30);
+        chunks.push_back({kept, kept + pick(0, 20)});
+      }
+      std::vector<int64_t> now(shape.virtualStages);
+      int64_t most = 0, mostBackward = 0;
+      for (const PipelineTask &task : tasks) {
+        now[task.virtualStage] += !task.isBackward;
+        int64_t need =
+            chunks[task.virtualStage].work - chunks[task.virtualStage].kept;
+        for (int64_t v = 0; v < shape.virtualStages; ++v)
+          need += now[v] * chunks[v].kept;
+        most = std::max(most, need);
+        if (task.isBackward)
+          mostBackward = std::max(mostBackward, need);
+        now[task.virtualStage] -= task.isBackward;
+      }
+      std::vector<StageMoment> all =
+          getMoments(tasks, shape.virtualStages, /*onlyBackward=*/false);
+      ASSERT_EQ(getNeed(all, chunks), most) << "round " << round;
+      ASSERT_EQ(getNeed(getMoments(tasks, shape.virtualStages,
+                                   /*onlyBackward=*/true),
+                        chunks),
+                mostBackward);
+      ASSERT_LT(all.size(), tasks.size());
+    }
+  }
 }

@@ -246,7 +246,8 @@ BoundChecker::BoundChecker(const Claims &claims)
   for (const PricedPoint &point : claims.points) {
     double bytes = budget;
     if (point.layer < int64_t(claims.layers.size()))
-      bytes -= claims.classOf(point.layer).backward[point.gradient].bytes;
+      bytes -= point.getRunning() *
+               claims.classOf(point.layer).backward[point.gradient].bytes;
     if (price > 0)
       available += point.secondsPerByte / price * bytes;
   }
@@ -296,7 +297,7 @@ Line BoundChecker::getLine() const {
   for (const PricedPoint &point : claims.points) {
     line.slope += point.secondsPerByte;
     if (point.layer < int64_t(claims.layers.size()))
-      line.most += point.secondsPerByte *
+      line.most += point.secondsPerByte * point.getRunning() *
                    claims.classOf(point.layer).backward[point.gradient].bytes;
   }
   return line;

@@ -184,7 +184,9 @@ static std::optional<Fault> checkOverlaps(const Claims &claims,
   return std::nullopt;
 }
 
-int64_t reprise::verify::getBytesInFlight(const Claims &claims) {
+/// What layers keep, of `getCount` micro-batches for each.
+template <typename GetCount>
+static int64_t getKept(const Claims &claims, GetCount getCount) {
   __int128 bytes = 0;
   // They are buffers, too, somewhere else.
   Buffer piece;
@@ -194,10 +196,18 @@ int64_t reprise::verify::getBytesInFlight(const Claims &claims) {
     const Layer &layer = claims.layers[l];
     for (const Ref &kept : layer.keeps) {
       piece.bytes = claims.classOf(l).tensors[kept.index].bytes;
-      bytes += __int128(layer.inFlight - 1) * getRoundedBytes(piece);
+      bytes += __int128(getCount(layer)) * getRoundedBytes(piece);
     }
   }
   return std::min<__int128>(bytes, INT64_MAX / 2);
+}
+
+int64_t reprise::verify::getBytesInFlight(const Claims &claims) {
+  return getKept(claims, [](const Layer &layer) { return layer.inFlight - 1; });
+}
+
+int64_t reprise::verify::getKeptBytes(const Claims &claims) {
+  return getKept(claims, [](const Layer &) { return 1; });
 }
 
 std::vector<int64_t> reprise::verify::getLiveBytes(const Claims &claims) {

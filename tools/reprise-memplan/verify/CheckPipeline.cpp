@@ -1,4 +1,6 @@
-//===- CheckPipeline.cpp - What stages have in flight, and when they end --===//
+//===- CheckPipeline.cpp - What stages replay, and when they end ----------===//
+//------------===//
+//-----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,151 +8,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Reader.h"
 #include "Schedule.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
-#include <tuple>
 
 using namespace reprise::verify;
 
-/// More tasks of a schedule, or of all paths, are not gone through.
-static constexpr int64_t kMostTasks = int64_t(1) << 20;
+/// More tasks of all paths are not gone through.
 static constexpr int64_t kMostPathTasks = int64_t(1) << 26;
-
-//===----------------------------------------------------------------------===//
-// Reading
-//===----------------------------------------------------------------------===//
-
-static Path readPath(Reader &reader, const Json &value, int64_t stages) {
-  Object object(reader, value, {"weight", "tasks"});
-  const Json &weight = object.get("weight");
-  Path path;
-  path.at = weight.at;
-  path.weight = reader.readSeconds(weight);
-  for (const Json &element : reader.readList(object.get("tasks"))) {
-    const std::vector<Json> &numbers = reader.readList(element);
-    if (numbers.size() != 3)
-      reader.fail(element.at,
-                  "needs a stage, a first and a last task, but got " +
-                      std::to_string(numbers.size()) + " numbers");
-    if (reader.fault)
-      break;
-    PathPart part;
-    part.at = element.at;
-    part.stage = reader.readInteger(numbers[0], 0, stages - 1, "a stage");
-    part.first = reader.readInteger(numbers[1], 0, kMostTasks, "a task");
-    part.last = reader.readInteger(numbers[2], 0, kMostTasks, "a task");
-    path.parts.push_back(part);
-  }
-  return path;
-}
-
-/// Without a name the order of tasks follows from the virtual stages. A
-/// schedule whose gradients of weights have tasks of their own has no
-/// certificate: what waits for these is not what a chunk keeps.
-static std::optional<Fault> readSchedule(Reader &reader, const Object &object,
-                                         Pipeline &pipeline) {
-  bool isInterleaved = pipeline.virtualStages > 1;
-  if (const Json *name = object.find("schedule")) {
-    std::string text = reader.readText(*name);
-    bool isKnown = text == "gpipe" || text == "1f1b" || text == "interleaved";
-    if (!reader.fault && (!isKnown || (isInterleaved && text != "interleaved")))
-      return Fault{name->at,
-                   "needs a schedule out of " +
-                       std::string(isInterleaved ? "'interleaved'"
-                                                 : "'gpipe', '1f1b' and "
-                                                   "'interleaved'") +
-                       " for " + std::to_string(pipeline.virtualStages) +
-                       " virtual stages, but got '" + text + "'"};
-    pipeline.isGPipe = text == "gpipe";
-    isInterleaved |= text == "interleaved";
-  }
-  pipeline.isInterleaved = isInterleaved;
-  pipeline.group = pipeline.stages;
-  if (const Json *group = object.find("micro_batch_group"))
-    pipeline.group =
-        reader.readInteger(*group, pipeline.stages,
-                           std::max(pipeline.stages, pipeline.microBatches),
-                           "micro-batches of a group");
-  return std::nullopt;
-}
-
-std::optional<Fault> reprise::verify::readPipeline(const Json &value,
-                                                   Pipeline &pipeline) {
-  Reader reader;
-  Object object(reader, value,
-                {"version", "kind", "budget_bytes", "base_bytes", "stages",
-                 "virtual_stages", "micro_batches", "schedule",
-                 "micro_batch_group", "span_seconds", "lower_bound_seconds",
-                 "chunks", "paths"});
-  reader.readInteger(object.get("version"), 2, 2, "a version");
-  pipeline.budget =
-      reader.readInteger(object.get("budget_bytes"), 0, INT64_MAX, "bytes");
-  pipeline.stages =
-      reader.readInteger(object.get("stages"), 1, kMostTasks, "stages");
-  pipeline.virtualStages = reader.readInteger(object.get("virtual_stages"), 1,
-                                              kMostTasks, "virtual stages");
-  const Json &batches = object.get("micro_batches");
-  pipeline.microBatches =
-      reader.readInteger(batches, 1, kMostTasks, "micro-batches");
-  if (std::optional<Fault> fault = readSchedule(reader, object, pipeline))
-    return fault;
-  pipeline.span = reader.readSeconds(object.get("span_seconds"));
-  pipeline.bound = reader.readSeconds(object.get("lower_bound_seconds"));
-  pipeline.spanAt = object.get("span_seconds").at;
-  pipeline.boundAt = object.get("lower_bound_seconds").at;
-  const Json &base = object.get("base_bytes");
-  for (const Json &element : reader.readList(base))
-    pipeline.base.push_back(
-        reader.readInteger(element, 0, pipeline.budget, "bytes"));
-  if (!reader.fault && int64_t(pipeline.base.size()) != pipeline.stages)
-    return Fault{base.at, "needs bytes for each of " +
-                              std::to_string(pipeline.stages) +
-                              " stages, but got " +
-                              std::to_string(pipeline.base.size())};
-  const Json &chunks = object.get("chunks");
-  const std::vector<Json> &elements = reader.readList(chunks);
-  if (reader.fault)
-    return reader.fault;
-  __int128 wanted = __int128(pipeline.stages) * pipeline.virtualStages;
-  if (wanted != __int128(elements.size()))
-    return Fault{chunks.at, "needs a chunk for each virtual stage of each "
-                            "stage, but got " +
-                                std::to_string(elements.size())};
-  if (2 * wanted * pipeline.microBatches > kMostTasks)
-    return Fault{
-        batches.at,
-        "needs at most " + std::to_string(kMostTasks) +
-            " tasks, forward and backward of each micro-batch on each "
-            "chunk, but got " +
-            std::to_string(int64_t(2 * wanted * pipeline.microBatches))};
-  for (const Json &element : elements) {
-    Object fields(reader, element, {"slack_seconds", "certificate"});
-    const Json &slack = fields.get("slack_seconds");
-    Chunk chunk;
-    chunk.slack = reader.readSeconds(slack);
-    chunk.at = element.at;
-    chunk.slackAt = slack.at;
-    const Json &certificate = fields.get("certificate");
-    if (reader.fault)
-      return reader.fault;
-    if (std::optional<Fault> fault = readClaims(certificate, chunk.claims))
-      return fault;
-    pipeline.chunks.push_back(std::move(chunk));
-  }
-  for (const Json &element : reader.readList(object.get("paths"))) {
-    pipeline.paths.push_back(readPath(reader, element, pipeline.stages));
-    if (reader.fault)
-      return reader.fault;
-  }
-  return reader.fault;
-}
-
-//===----------------------------------------------------------------------===//
-// Checking
-//===----------------------------------------------------------------------===//
 
 static Times getTimes(const Claims &claims, double replays) {
   size_t numForward = countForward(claims);
@@ -172,8 +39,9 @@ struct StageReplays {
 };
 } // namespace
 
-/// A chunk that has b bytes replays for its layers' least prices less the price
-/// of b at least. All of the budget goes where it saves most.
+/// A chunk that has b bytes, in the mean of the moments, replays for its
+/// layers' least prices less the price of b at least. All of the budget goes
+/// where it saves most.
 static StageReplays getStageReplays(const Pipeline &pipeline,
                                     const std::vector<Line> &lines,
                                     int64_t stage) {
@@ -273,70 +141,6 @@ static std::optional<Fault> checkPaths(const Pipeline &pipeline,
   return std::nullopt;
 }
 
-static std::optional<Fault> checkInFlight(const Pipeline &pipeline,
-                                          const Schedule &schedule) {
-  std::vector<int64_t> inFlight = schedule.getInFlight();
-  for (size_t c = 0; c < pipeline.chunks.size(); ++c)
-    for (const Layer &layer : pipeline.chunks[c].claims.layers)
-      if (layer.inFlight != inFlight[c])
-        return Fault{layer.at, "'" + layer.name + "' of chunk " +
-                                   std::to_string(c) + " has " +
-                                   std::to_string(inFlight[c]) +
-                                   " micro-batches in flight on the schedule "
-                                   "of its pipeline, but got " +
-                                   std::to_string(layer.inFlight)};
-  return std::nullopt;
-}
-
-/// A chunk is one of a pipeline's step, of one model on one machine, and what a
-/// stage needs, and may need, is within the budget.
-static std::optional<Fault> checkShares(const Pipeline &pipeline) {
-  std::vector<__int128> needs(pipeline.base.begin(), pipeline.base.end());
-  std::vector<__int128> shares = needs;
-  const Claims &first = pipeline.chunks.front().claims;
-  for (size_t c = 0; c < pipeline.chunks.size(); ++c) {
-    const Claims &claims = pipeline.chunks[c].claims;
-    std::string chunk = "chunk " + std::to_string(c);
-    if (!claims.isOfActivations || claims.base != 0)
-      return Fault{pipeline.chunks[c].at,
-                   chunk + " needs a budget of activations, and nothing that "
-                           "outlives the step"};
-    if (claims.microBatches != pipeline.microBatches)
-      return Fault{pipeline.chunks[c].at,
-                   chunk + " needs the " +
-                       std::to_string(pipeline.microBatches) +
-                       " micro-batches of its pipeline, but got " +
-                       std::to_string(claims.microBatches)};
-    for (auto [what, name, firstName] :
-         {std::tuple("model", &claims.model, &first.model),
-          std::tuple("machine", &claims.machine, &first.machine)})
-      if (*name != *firstName)
-        return Fault{pipeline.chunks[c].at,
-                     chunk + " needs the " + what + " '" + *firstName +
-                         "' of chunk 0, but got '" + *name + "'"};
-    needs[c % pipeline.stages] += claims.peak;
-    shares[c % pipeline.stages] += claims.budget;
-  }
-  auto print = [](__int128 bytes) {
-    return std::to_string(int64_t(std::min<__int128>(bytes, INT64_MAX)));
-  };
-  for (int64_t s = 0; s < pipeline.stages; ++s)
-    if (needs[s] > pipeline.budget)
-      return Fault{pipeline.chunks[s].at, "stage " + std::to_string(s) +
-                                              " needs " + print(needs[s]) +
-                                              " bytes, but the budget is " +
-                                              std::to_string(pipeline.budget)};
-  for (int64_t s = 0; s < pipeline.stages; ++s)
-    if (shares[s] > pipeline.budget)
-      return Fault{pipeline.chunks[s].at,
-                   "the budgets of stage " + std::to_string(s) +
-                       "'s chunks come to " + print(shares[s]) +
-                       " bytes with what outlives its step, but the budget of "
-                       "the stage is " +
-                       std::to_string(pipeline.budget)};
-  return std::nullopt;
-}
-
 static std::optional<Fault> checkSpans(const Pipeline &pipeline,
                                        const std::vector<Line> &lines,
                                        const Schedule &schedule) {
@@ -392,6 +196,7 @@ static std::optional<Fault> checkSpans(const Pipeline &pipeline,
 /// What stages replay at least, which is no more than they do.
 static std::optional<Fault> checkStages(const Pipeline &pipeline,
                                         const std::vector<Line> &lines,
+                                        const Schedule &schedule,
                                         CertificateFigures &figures) {
   for (int64_t s = 0; s < pipeline.stages; ++s) {
     CertificateFigures &stage = figures.stages[s];
@@ -408,12 +213,14 @@ static std::optional<Fault> checkStages(const Pipeline &pipeline,
     }
     stage.base = pipeline.base[s];
     stage.peak += pipeline.base[s];
+    if (pipeline.moments)
+      stage.peak = getNeed(pipeline, schedule, s);
   }
   return std::nullopt;
 }
 
 std::optional<Fault>
-reprise::verify::checkPipeline(const Pipeline &pipeline,
+reprise::verify::checkPipeline(Pipeline &pipeline,
                                CertificateFigures &figures) {
   Schedule schedule(pipeline);
   if (std::optional<Fault> fault = checkInFlight(pipeline, schedule))
@@ -422,8 +229,11 @@ reprise::verify::checkPipeline(const Pipeline &pipeline,
     return Fault{pipeline.spanAt, "stages wait for each other forever with " +
                                       std::to_string(pipeline.microBatches) +
                                       " micro-batches"};
-  if (std::optional<Fault> fault = checkShares(pipeline))
+  if (std::optional<Fault> fault = checkShares(pipeline, schedule))
     return fault;
+  if (pipeline.moments)
+    if (std::optional<Fault> fault = placeMoments(pipeline, schedule))
+      return fault;
   figures.stages.resize(pipeline.stages);
   std::set<std::string> layers;
   std::vector<Line> lines(pipeline.chunks.size());
@@ -455,7 +265,8 @@ reprise::verify::checkPipeline(const Pipeline &pipeline,
   }
   if (std::optional<Fault> fault = checkSpans(pipeline, lines, schedule))
     return fault;
-  if (std::optional<Fault> fault = checkStages(pipeline, lines, figures))
+  if (std::optional<Fault> fault =
+          checkStages(pipeline, lines, schedule, figures))
     return fault;
   figures.layers = layers.size();
   figures.budget = pipeline.budget;

@@ -24,8 +24,8 @@ static constexpr size_t kMostSums = 1 << 16;
 static constexpr int64_t kMostWork = 1 << 28;
 
 bool View::operator<(const View &other) const {
-  return std::tie(kind, inFlight, reads, now, weights) <
-         std::tie(other.kind, other.inFlight, other.reads, other.now,
+  return std::tie(kind, others, reads, now, weights) <
+         std::tie(other.kind, other.others, other.reads, other.now,
                   other.weights);
 }
 
@@ -42,13 +42,21 @@ View reprise::verify::getView(const Claims &claims, int64_t layer,
                               const std::vector<PricedPoint> &points,
                               double most) {
   std::map<std::pair<int64_t, int64_t>, double> prices; // By time.
-  for (const PricedPoint &point : points)
-    if (point.secondsPerByte > 0)
-      prices[getTime(point.layer, point.gradient)] +=
-          point.secondsPerByte / most;
+  double others = 0;
+  for (const PricedPoint &point : points) {
+    if (point.secondsPerByte == 0)
+      continue;
+    double share = point.secondsPerByte / most;
+    double inFlight = double(claims.layers[layer].inFlight);
+    if (point.mean)
+      inFlight = point.mean->inFlight;
+    double running = point.getRunning();
+    prices[getTime(point.layer, point.gradient)] += share * running;
+    others += share * (inFlight - running);
+  }
   std::vector<bool> none(claims.classOf(layer).tensors.size());
   View view = {claims.layers[layer].kind,
-               claims.layers[layer].inFlight,
+               others,
                {prices.size() + 1, none},
                {prices.size(), none},
                {}};
@@ -152,15 +160,13 @@ double Search::getFixedBytes() const {
     const Tensor &tensor = kind.tensors[t];
     for (size_t m = 0; m < view.now.size(); ++m) {
       bool isThere = view.now[m][t];
-      int64_t others = 0;
-      if (tensor.rule == Rule::Keep) {
-        others = view.inFlight - 1;
+      if (tensor.rule == Rule::Keep)
         for (size_t s = m + 1; s < view.reads.size(); ++s)
           isThere = isThere || view.reads[s][t];
-      }
-      fixed +=
-          view.weights[m] * double(tensor.bytes) * double(others + isThere);
+      fixed += view.weights[m] * double(tensor.bytes) * double(isThere);
     }
+    if (tensor.rule == Rule::Keep)
+      fixed += view.others * double(tensor.bytes);
   }
   return fixed;
 }
@@ -209,8 +215,7 @@ void Search::settle(const Op &op, const State &needed, State rest, size_t stage,
     // Nothing makes it: it is kept, in the other micro-batches as well.
     if (kind.tensors[t].rule == Rule::Drop)
       return;
-    for (double weight : view.weights)
-      added.bytes += weight * bytes * double(view.inFlight - 1);
+    added.bytes += view.others * bytes;
   }
   goOn(std::move(rest), carried, added);
 }

@@ -21,7 +21,9 @@ namespace reprise::verify {
 /// A layer between points: a stage of the backward pass ends with the op of
 /// each point, and another one follows the last.
 struct View {
-  int64_t kind = 0, inFlight = 1;
+  int64_t kind = 0;
+  /// How often a byte that is kept counts for other micro-batches in flight.
+  double others = 0;
   std::vector<std::vector<bool>> reads; ///< by stage: tensors
   std::vector<std::vector<bool>> now;   ///< by point: tensors its op reads
   std::vector<double> weights;          ///< by point: of a byte

@@ -104,10 +104,21 @@ struct Launch {
   size_t at = 0;
 };
 
+/// A chunk at tasks of its stage, in the mean: micro-batches that it has in
+/// flight, and how much of the mean it runs backward at.
+struct MeanTask {
+  double running = 0, inFlight = 0;
+};
+
 struct PricedPoint {
   int64_t layer = 0, gradient = 0, position = 0;
   double secondsPerByte = 0;
   size_t at = 0;
+  /// Where a stage says at which tasks bytes have a price; otherwise they do at
+  /// one that has all micro-batches of a layer in flight.
+  std::optional<MeanTask> mean;
+
+  double getRunning() const { return mean ? mean->running : 1; }
 };
 
 struct Claims {
@@ -172,8 +183,9 @@ std::vector<int64_t> getLiveBytes(const Claims &claims);
 /// size of.
 double getMicroBatchSeconds(const Claims &claims);
 
-/// What further micro-batches in flight keep.
+/// What further micro-batches in flight keep, and what each of them does.
 int64_t getBytesInFlight(const Claims &claims);
+int64_t getKeptBytes(const Claims &claims);
 
 /// A chunk of a pipeline's model.
 struct Chunk {
@@ -195,6 +207,13 @@ struct Path {
   size_t at = 0;
 };
 
+/// A task of a stage, which has a part of the price of bytes.
+struct PricedTask {
+  int64_t task = 0;
+  double weight = 0;
+  size_t at = 0;
+};
+
 /// The plans of a pipeline.
 struct Pipeline {
   int64_t stages = 1, virtualStages = 1, microBatches = 1, budget = 0;
@@ -208,13 +227,16 @@ struct Pipeline {
   size_t spanAt = 0, boundAt = 0;
   std::vector<Chunk> chunks; ///< in the order of the model
   std::vector<Path> paths;
+  /// Of each stage; without them, a stage needs the sum of what its chunks do,
+  /// each at the task at which it has most in flight.
+  std::optional<std::vector<std::vector<PricedTask>>> moments;
 };
 
 std::optional<Fault> readPipeline(const Json &value, Pipeline &pipeline);
 
 /// Each chunk, what is in flight of it, what stages need, and how long the
 /// schedule takes.
-std::optional<Fault> checkPipeline(const Pipeline &pipeline,
+std::optional<Fault> checkPipeline(Pipeline &pipeline,
                                    CertificateFigures &figures);
 
 /// Whether two times are the same but for rounding; `scale` is the size of what

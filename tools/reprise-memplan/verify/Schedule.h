@@ -38,6 +38,14 @@ public:
   std::vector<int64_t> getInFlight() const;
   double getSpan(const std::vector<Times> &times) const;
 
+  /// The tasks of a stage, in its order.
+  size_t countTasks(int64_t stage) const {
+    return begins[stage + 1] - begins[stage];
+  }
+  const Task &getTask(int64_t stage, size_t number) const {
+    return tasks[begins[stage] + number];
+  }
+
   /// What is wrong with a path: tasks that are not there, or do not wait for
   /// each other.
   std::optional<Fault> check(const Path &path) const;
@@ -60,6 +68,28 @@ private:
   std::vector<int64_t> before, input;
   std::vector<size_t> order;
 };
+
+/// More tasks of a schedule are not gone through.
+inline constexpr int64_t kMostTasks = int64_t(1) << 20;
+
+/// Layers have the most micro-batches of their chunk that its stage ever has.
+std::optional<Fault> checkInFlight(const Pipeline &pipeline,
+                                   const Schedule &schedule);
+
+/// Says which tasks the prices of chunks are for: a byte at a point of backward
+/// is there while the chunk runs, and one that is kept, of each micro-batch in
+/// flight. Until a backward task ends, its micro-batch is.
+std::optional<Fault> placeMoments(Pipeline &pipeline, const Schedule &schedule);
+
+/// What a stage needs: while a task runs, what its chunk works with, and what
+/// is kept of all other micro-batches in flight, beside what outlives the step.
+__int128 getNeed(const Pipeline &pipeline, const Schedule &schedule,
+                 int64_t stage);
+
+/// What a stage needs is within the budget, and so is what its chunks may need:
+/// all of it each, or where their needs add up, all together.
+std::optional<Fault> checkShares(const Pipeline &pipeline,
+                                 const Schedule &schedule);
 
 } // namespace reprise::verify
 

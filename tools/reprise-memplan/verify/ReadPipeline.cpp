@@ -1,0 +1,181 @@
+//===- ReadPipeline.cpp - Certificates of pipelines, read -----------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Reader.h"
+#include "Schedule.h"
+
+using namespace reprise::verify;
+
+static std::vector<PricedTask> readMoments(Reader &reader, const Json &value) {
+  std::vector<PricedTask> moments;
+  for (const Json &element : reader.readList(value)) {
+    const std::vector<Json> &numbers = reader.readList(element);
+    if (numbers.size() != 2)
+      reader.fail(element.at, "needs a task and its weight, but got " +
+                                  std::to_string(numbers.size()) + " numbers");
+    if (reader.fault)
+      break;
+    PricedTask moment;
+    moment.at = element.at;
+    moment.task = reader.readInteger(numbers[0], 0, kMostTasks, "a task");
+    moment.weight = reader.readSeconds(numbers[1]);
+    moments.push_back(moment);
+  }
+  return moments;
+}
+
+/// Files of version 3 say at which tasks of each stage bytes have a price.
+static std::optional<Fault> readAllMoments(Reader &reader, const Object &object,
+                                           Pipeline &pipeline) {
+  const Json &version = object.get("version");
+  int64_t number = reader.readInteger(version, 2, 3, "a version");
+  const Json *moments = object.find("moments");
+  if (!reader.fault && (number == 3) != (moments != nullptr))
+    return Fault{version.at,
+                 moments ? "needs version 3 for a pipeline with 'moments', but "
+                           "got 2"
+                         : "needs the 'moments' of each stage in version 3, "
+                           "but has none"};
+  if (!moments)
+    return std::nullopt;
+  pipeline.moments.emplace();
+  for (const Json &element : reader.readList(*moments))
+    pipeline.moments->push_back(readMoments(reader, element));
+  if (!reader.fault && int64_t(pipeline.moments->size()) != pipeline.stages)
+    return Fault{moments->at, "needs moments of each of " +
+                                  std::to_string(pipeline.stages) +
+                                  " stages, but got " +
+                                  std::to_string(pipeline.moments->size())};
+  return std::nullopt;
+}
+
+static Path readPath(Reader &reader, const Json &value, int64_t stages) {
+  Object object(reader, value, {"weight", "tasks"});
+  const Json &weight = object.get("weight");
+  Path path;
+  path.at = weight.at;
+  path.weight = reader.readSeconds(weight);
+  for (const Json &element : reader.readList(object.get("tasks"))) {
+    const std::vector<Json> &numbers = reader.readList(element);
+    if (numbers.size() != 3)
+      reader.fail(element.at,
+                  "needs a stage, a first and a last task, but got " +
+                      std::to_string(numbers.size()) + " numbers");
+    if (reader.fault)
+      break;
+    PathPart part;
+    part.at = element.at;
+    part.stage = reader.readInteger(numbers[0], 0, stages - 1, "a stage");
+    part.first = reader.readInteger(numbers[1], 0, kMostTasks, "a task");
+    part.last = reader.readInteger(numbers[2], 0, kMostTasks, "a task");
+    path.parts.push_back(part);
+  }
+  return path;
+}
+
+/// Without a name the order of tasks follows from the virtual stages. A
+/// schedule whose gradients of weights have tasks of their own has no
+/// certificate: what waits for these is not what a chunk keeps.
+static std::optional<Fault> readSchedule(Reader &reader, const Object &object,
+                                         Pipeline &pipeline) {
+  bool isInterleaved = pipeline.virtualStages > 1;
+  if (const Json *name = object.find("schedule")) {
+    std::string text = reader.readText(*name);
+    bool isKnown = text == "gpipe" || text == "1f1b" || text == "interleaved";
+    if (!reader.fault && (!isKnown || (isInterleaved && text != "interleaved")))
+      return Fault{name->at,
+                   "needs a schedule out of " +
+                       std::string(isInterleaved ? "'interleaved'"
+                                                 : "'gpipe', '1f1b' and "
+                                                   "'interleaved'") +
+                       " for " + std::to_string(pipeline.virtualStages) +
+                       " virtual stages, but got '" + text + "'"};
+    pipeline.isGPipe = text == "gpipe";
+    isInterleaved |= text == "interleaved";
+  }
+  pipeline.isInterleaved = isInterleaved;
+  pipeline.group = pipeline.stages;
+  if (const Json *group = object.find("micro_batch_group"))
+    pipeline.group =
+        reader.readInteger(*group, pipeline.stages,
+                           std::max(pipeline.stages, pipeline.microBatches),
+                           "micro-batches of a group");
+  return std::nullopt;
+}
+
+std::optional<Fault> reprise::verify::readPipeline(const Json &value,
+                                                   Pipeline &pipeline) {
+  Reader reader;
+  Object object(reader, value,
+                {"version", "kind", "budget_bytes", "base_bytes", "stages",
+                 "virtual_stages", "micro_batches", "schedule",
+                 "micro_batch_group", "span_seconds", "lower_bound_seconds",
+                 "chunks", "paths", "moments"});
+  pipeline.budget =
+      reader.readInteger(object.get("budget_bytes"), 0, INT64_MAX, "bytes");
+  pipeline.stages =
+      reader.readInteger(object.get("stages"), 1, kMostTasks, "stages");
+  pipeline.virtualStages = reader.readInteger(object.get("virtual_stages"), 1,
+                                              kMostTasks, "virtual stages");
+  const Json &batches = object.get("micro_batches");
+  pipeline.microBatches =
+      reader.readInteger(batches, 1, kMostTasks, "micro-batches");
+  if (std::optional<Fault> fault = readSchedule(reader, object, pipeline))
+    return fault;
+  if (std::optional<Fault> fault = readAllMoments(reader, object, pipeline))
+    return fault;
+  pipeline.span = reader.readSeconds(object.get("span_seconds"));
+  pipeline.bound = reader.readSeconds(object.get("lower_bound_seconds"));
+  pipeline.spanAt = object.get("span_seconds").at;
+  pipeline.boundAt = object.get("lower_bound_seconds").at;
+  const Json &base = object.get("base_bytes");
+  for (const Json &element : reader.readList(base))
+    pipeline.base.push_back(
+        reader.readInteger(element, 0, pipeline.budget, "bytes"));
+  if (!reader.fault && int64_t(pipeline.base.size()) != pipeline.stages)
+    return Fault{base.at, "needs bytes for each of " +
+                              std::to_string(pipeline.stages) +
+                              " stages, but got " +
+                              std::to_string(pipeline.base.size())};
+  const Json &chunks = object.get("chunks");
+  const std::vector<Json> &elements = reader.readList(chunks);
+  if (reader.fault)
+    return reader.fault;
+  __int128 wanted = __int128(pipeline.stages) * pipeline.virtualStages;
+  if (wanted != __int128(elements.size()))
+    return Fault{chunks.at, "needs a chunk for each virtual stage of each "
+                            "stage, but got " +
+                                std::to_string(elements.size())};
+  if (2 * wanted * pipeline.microBatches > kMostTasks)
+    return Fault{
+        batches.at,
+        "needs at most " + std::to_string(kMostTasks) +
+            " tasks, forward and backward of each micro-batch on each "
+            "chunk, but got " +
+            std::to_string(int64_t(2 * wanted * pipeline.microBatches))};
+  for (const Json &element : elements) {
+    Object fields(reader, element, {"slack_seconds", "certificate"});
+    const Json &slack = fields.get("slack_seconds");
+    Chunk chunk;
+    chunk.slack = reader.readSeconds(slack);
+    chunk.at = element.at;
+    chunk.slackAt = slack.at;
+    const Json &certificate = fields.get("certificate");
+    if (reader.fault)
+      return reader.fault;
+    if (std::optional<Fault> fault = readClaims(certificate, chunk.claims))
+      return fault;
+    pipeline.chunks.push_back(std::move(chunk));
+  }
+  for (const Json &element : reader.readList(object.get("paths"))) {
+    pipeline.paths.push_back(readPath(reader, element, pipeline.stages));
+    if (reader.fault)
+      return reader.fault;
+  }
+  return reader.fault;
+}
