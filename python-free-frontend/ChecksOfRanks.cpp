@@ -1,0 +1,270 @@
+//===- ChecksOfRanks.cpp - Ranks and stages of a description --------------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "python-free-frontend/Checks.h"
+#include "reprise/Support/LayerSplit.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+using namespace reprise;
+using namespace reprise::frontend;
+
+namespace {
+class RankChecker : public Checker {
+public:
+  explicit RankChecker(const Checker &checker) : Checker(checker) {}
+
+  void checkReductionGroups();
+  void checkParallel();
+  void checkTensorParallel();
+  void checkExpertParallel();
+
+private:
+  bool hasDenseLayer() const;
+  StringRef getExpertWidthKey();
+  StringRef getSharedWidthKey();
+  void checkExpertTensorParallel();
+};
+} // namespace
+
+/// Groups of micro-batches have equal sizes, and each rank has whole branches
+/// of their tree.
+void RankChecker::checkReductionGroups() {
+  if (!parallel.reductionGroups)
+    return;
+  int64_t groups = *parallel.reductionGroups, ranks = parallel.dataParallel;
+  int64_t batches = description.getGlobalBatchSize() / train.microBatchSize;
+  if (groups % ranks != 0 ||
+      (ranks > 1 && !llvm::isPowerOf2_64(uint64_t(groups / ranks))))
+    error("gradient_reduction_groups",
+          "needs to be data_parallel_size " + Twine(ranks) +
+              " times a power of two, so that each rank has a branch of the "
+              "tree that adds groups up, but got " +
+              Twine(groups));
+  else if (batches % groups != 0)
+    error("gradient_reduction_groups",
+          "needs to divide the " + Twine(batches) +
+              " micro-batches of a step, but got " + Twine(groups));
+  else if (groups > ranks && train.balancesStep())
+    error("gradient_reduction_groups",
+          "needs data_parallel_size " + Twine(ranks) +
+              " with global_aux_loss, since groups count anew, but got " +
+              Twine(groups));
+}
+
+bool RankChecker::hasDenseLayer() const {
+  for (int64_t layer = 0; layer < model.numLayers; ++layer)
+    if (!model.hasExperts(layer))
+      return true;
+  return false;
+}
+
+/// The keys that say how wide an expert is, and the one that all share.
+StringRef RankChecker::getExpertWidthKey() {
+  return model.expertWidth ? nameOf<&Model::expertWidth>()
+                           : nameOf<&Model::innerWidth>();
+}
+
+StringRef RankChecker::getSharedWidthKey() {
+  return model.numShared ? nameOf<&Model::numShared>()
+                         : nameOf<&Model::sharedWidth>();
+}
+
+/// Every rank along tp has a part of each expert, or whole ones for its part of
+/// the positions.
+void RankChecker::checkExpertTensorParallel() {
+  StringRef key = "expert_tensor_parallel_size";
+  int64_t ranks = parallel.tensorParallel;
+  int64_t given = parallel.expertTensorParallel.value_or(ranks);
+  if (given != ranks && given != 1)
+    return error(key, "needs to be tensor_model_parallel_size, " +
+                          Twine(ranks) +
+                          ", where ranks have parts of experts as of the rest, "
+                          "or 1, where they have whole ones, but got " +
+                          Twine(given));
+  if (!hasWholeExperts(parallel))
+    return;
+  if (!model.numExperts)
+    return error(key, "needs a model with experts, but got 1 with "
+                      "tensor_model_parallel_size " +
+                          Twine(ranks));
+  if (train.capacityFactor)
+    return error("moe_expert_capacity_factor",
+                 "needs expert_tensor_parallel_size " + Twine(ranks) +
+                     ", tensor_model_parallel_size, since each of these ranks "
+                     "sorts the rows of its own positions, but got 1");
+  if (train.seqLength % ranks != 0)
+    error(firstGiven({key, "tensor_model_parallel_size", "seq_length"}),
+          "needs positions that " + Twine(ranks) +
+              " ranks can share evenly, but got " + Twine(train.seqLength) +
+              " (seq_length)");
+}
+
+/// Along ep each rank has some of the experts.
+void RankChecker::checkExpertParallel() {
+  StringRef key = "expert_model_parallel_size";
+  int64_t ranks = parallel.expertParallel, tensor = parallel.tensorParallel;
+  if (ranks > 1 && !model.numExperts)
+    return error(key, "needs a model with experts, but " + model.modelType +
+                          " has none here: leave it out; ranks share other "
+                          "layers by tensor_model_parallel_size, and have "
+                          "samples of their own by data_parallel_size");
+  checkExpertTensorParallel();
+  if (hasWholeExperts(parallel) &&
+      (parallel.dataParallel * tensor % ranks != 0 ||
+       (ranks % tensor != 0 && tensor % ranks != 0)))
+    return error(
+        firstGiven({key, "data_parallel_size", "tensor_model_parallel_size"}),
+        "needs to divide the " + Twine(parallel.dataParallel * tensor) +
+            " ranks that have experts, data_parallel_size " +
+            Twine(parallel.dataParallel) +
+            " times tensor_model_parallel_size " + Twine(tensor) +
+            ", and to be a multiple or a divisor of the latter, but "
+            "got " +
+            Twine(ranks));
+  if (!hasWholeExperts(parallel) && parallel.dataParallel % ranks != 0)
+    return error(firstGiven({key, "data_parallel_size"}),
+                 "needs to divide data_parallel_size " +
+                     Twine(parallel.dataParallel) +
+                     ", the ranks that have experts, but got " + Twine(ranks) +
+                     "; Megatron makes data_parallel_size of the number of "
+                     "processes, and here it is to be said, as in "
+                     "data_parallel_size " +
+                     Twine(llvm::alignTo(parallel.dataParallel, ranks)));
+  if (ranks > 1 && model.numExperts % ranks != 0)
+    return error(firstGiven({key, nameOf<&Model::numExperts>()}),
+                 "needs experts that " + Twine(ranks) +
+                     " ranks can share evenly, but got " +
+                     Twine(model.numExperts) + " (" +
+                     nameOf<&Model::numExperts>() + ")");
+}
+
+/// Ranks have parts of equal shape.
+void RankChecker::checkTensorParallel() {
+  int64_t ranks = parallel.tensorParallel;
+  if (ranks == 1) {
+    if (parallel.sequenceParallel)
+      error("sequence_parallel",
+            "needs tensor_model_parallel_size above 1, but got 1");
+    return;
+  }
+  auto check = [&](StringRef key, StringRef what, int64_t size) {
+    if (size % ranks != 0)
+      error(firstGiven({"tensor_model_parallel_size", key}),
+            "needs " + what + " that " + Twine(ranks) +
+                " ranks can share evenly, but got " + Twine(size) + " (" + key +
+                ")");
+    return size % ranks == 0;
+  };
+  if (!check(nameOf<&Model::numHeads>(), "heads", model.numHeads) ||
+      (hasDenseLayer() &&
+       !check(nameOf<&Model::innerWidth>(), "columns of the MLP",
+              model.getInnerWidth())) ||
+      (model.numExperts && !hasWholeExperts(parallel) &&
+       !check(getExpertWidthKey(), "columns of an expert",
+              model.getExpertWidth())) ||
+      (model.numExperts && family->blocks.experts != ExpertKind::Routed &&
+       !check(getSharedWidthKey(), "columns of the shared expert",
+              model.getSharedWidth())))
+    return;
+  // Of fewer heads of keys and values, neighbours have the same one.
+  if (int64_t heads = model.getNumKeyValueHeads();
+      heads % ranks != 0 && ranks % heads != 0)
+    error(firstGiven({"tensor_model_parallel_size",
+                      nameOf<&Model::numKeyValueHeads>()}),
+          "needs heads of keys and values that " + Twine(ranks) +
+              " ranks can share evenly, or that divide the ranks, but got " +
+              Twine(heads) + " (" + nameOf<&Model::numKeyValueHeads>() + ")");
+  if (parallel.sequenceParallel)
+    check("seq_length", "positions", train.seqLength);
+}
+
+void RankChecker::checkParallel() {
+  if (parallel.distributedOptimizer && !hasEqualStates(parallel))
+    warning("use_distributed_optimizer",
+            "has no effect with data_parallel_size 1");
+  LayerSplit split;
+  split.stages = parallel.stages;
+  split.virtualStages = parallel.virtualStages;
+  split.first = parallel.firstStage;
+  split.last = parallel.lastStage;
+  split.countsEmbedding = parallel.countsEmbedding;
+  split.countsLoss = parallel.countsLoss;
+  // What says how to split, the most explicit first.
+  StringRef given =
+      firstGiven({"pipeline_layout", "num_layers_in_first_pipeline_stage",
+                  "num_layers_in_last_pipeline_stage",
+                  "account_for_embedding_in_pipeline_split",
+                  "account_for_loss_in_pipeline_split", "pipeline_stages",
+                  "virtual_stages"});
+  if (parallel.stages == 1) {
+    if (parallel.virtualStages > 1)
+      error("virtual_stages", "needs pipeline_stages above 1, but got 1");
+    else if (isGiven(given) && given != "pipeline_stages")
+      warning(given, "has no effect without pipeline_stages above 1");
+    for (StringRef key :
+         {"pipeline_schedule", "microbatch_group_size_per_vp_stage"})
+      if (isGiven(key))
+        warning(key, "has no effect without pipeline_stages above 1");
+    return;
+  }
+  bool isInterleaved = parallel.schedule == "interleaved";
+  if (isGiven("pipeline_schedule") && !isInterleaved &&
+      parallel.virtualStages > 1)
+    return error("pipeline_schedule",
+                 "needs interleaved for " + Twine(parallel.virtualStages) +
+                     " chunks on each stage, but got " + parallel.schedule);
+  if (parallel.microBatchGroup && !isInterleaved &&
+      parallel.virtualStages == 1) {
+    warning("microbatch_group_size_per_vp_stage",
+            "has no effect with one chunk on each stage");
+    parallel.microBatchGroup.reset();
+  }
+  // In letters a comma is for people, and so is what it separates.
+  if (parallel.layout && !parallel.layout->empty() &&
+      StringRef(parallel.layout->front()).starts_with("E")) {
+    if (std::optional<std::string> fault =
+            parseLayout(llvm::join(*parallel.layout, ""), split.layout))
+      return error("pipeline_layout", *fault);
+  } else if (parallel.layout) {
+    Origin list = origins.lookup("pipeline_layout");
+    for (auto [index, word] : enumerate(*parallel.layout)) {
+      int64_t size = 0;
+      if (StringRef(word).getAsInteger(10, size))
+        return diagnostics.error(
+            getKey("pipeline_layout"), list.getItem(index),
+            "needs numbers of layers, or letters from E on, "
+            "but got '" +
+                word + "'");
+      split.layout.push_back(size);
+    }
+  }
+  bool hasEnds = split.first || split.last;
+  if (hasEnds + (split.countsEmbedding || split.countsLoss) +
+          parallel.layout.has_value() >
+      1)
+    return error(given, "needs to be the only one that says how to split "
+                        "layers, but got two of pipeline_layout, "
+                        "num_layers_in_(first|last)_pipeline_stage and "
+                        "account_for_(embedding|loss)_in_pipeline_split");
+  if (std::optional<std::string> fault =
+          splitLayers(split, model.numLayers, parallel.chunks))
+    error(given, *fault);
+}
+
+void reprise::frontend::checkReductionGroups(const Checker &checker) {
+  RankChecker(checker).checkReductionGroups();
+}
+
+void reprise::frontend::checkRanks(const Checker &checker) {
+  RankChecker own(checker);
+  own.checkParallel();
+  own.checkTensorParallel();
+  own.checkExpertParallel();
+}
