@@ -1,4 +1,4 @@
-//===- AttentionBackward.h - Emits a task of backward -----------*- C++ -*-===//
+//===- AttentionBackward.h - The parts of backward --------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,6 +17,9 @@
 // queries, which walks the keys that it sees: two products more in return for
 // sums that stay on the stack, in the same order.
 //
+// The walks are in AttentionBackward.cpp; here is what they walk over: heads in
+// memory, blocks of them on the stack, and tiles of two blocks.
+//
 // Source: Dao, FlashAttention-2, arXiv:2307.08691, section 3.2.
 //
 //===----------------------------------------------------------------------===//
@@ -24,27 +27,15 @@
 #ifndef REPRISE_LIB_CODEGEN_CPU_ATTENTIONBACKWARD_H
 #define REPRISE_LIB_CODEGEN_CPU_ATTENTIONBACKWARD_H
 
-#include "AttentionTile.h"
+#include "AttentionProducts.h"
+#include "AttentionScores.h"
 #include "RTKernels.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 
-namespace reprise::codegen {
+namespace reprise::codegen::attention {
 
-/// Emits one task.
-class BackwardEmitter {
-public:
-  BackwardEmitter(Code &code, rt::AttentionBackwardOp op, Kernel &kernel)
-      : code(code), op(op), kernel(kernel), tile(code, op, kernel),
-        together(tile.blocksTogether(mostTogether())),
-        keyElements(tile.newElements(tile.keyHeads)),
-        valueElements(tile.newElements(tile.valueHeads)),
-        keyRows(tile.newRowsOf(tile.keyHeads, keyElements)), all(newBlocks()),
-        one(all), dkeys(newSums(tile.keyHeads)),
-        dvalues(newSums(tile.valueHeads)), probs(tile.newTile()),
-        dscores(tile.newTile()),
-        dscoresOfKeys(tile.hasPairs ? tile.newTile() : dscores),
-        random(RandomStream::load(code, kernel, addressOf(kernel, op, 6),
-                                  op.getStream())) {}
+/// How the work is divided: all that is decided of it before any is emitted.
+struct BackwardPlan {
+  explicit BackwardPlan(const AttentionShape &shape);
 
   /// The bytes of the arrays on the stack for heads of keys and values of these
   /// widths, with the sums of a block of keys and so many blocks of queries.
@@ -59,159 +50,170 @@ public:
     return 4 * (columns * block + 2 * block * block + 2 * blocks * block);
   }
 
-  int64_t tasks() const {
-    return isWhole() ? keyHeads() : keyTasks() + queryTasks();
-  }
-  void emit(mlir::Value task);
-
-private:
+  int64_t together; ///< Blocks of queries that go over keys together.
   /// Rows of keys whose gradients are summed on the stack: those of a sequence
   /// if they fit, otherwise those of a block.
-  int64_t rowsOfSums() const {
-    int64_t all = tile.blocks() * tile.block;
-    int64_t columns = tile.keyHeads.padded + tile.valueHeads.padded;
-    return 4 * all * columns <= kSumsBytes ? all : tile.block;
-  }
-  int64_t mostTogether() const {
-    auto fit = [&](int64_t blocks) {
-      return stackBytes(tile.keyHeads.width, tile.valueHeads.width, blocks) <=
-             kStackBytes;
-    };
-    return fit(4) ? 4 : fit(2) ? 2 : 1;
-  }
-  bool hasAllSums() const { return rowsOfSums() >= tile.length; }
-  mlir::Value newSums(const AttentionTile::Heads &heads) {
-    return code.scratch(rowsOfSums() * heads.padded);
-  }
-  /// Those of the block from `first` on.
-  mlir::Value sumsOf(const AttentionTile::Heads &heads, mlir::Value sums,
-                     mlir::Value first) {
-    return hasAllSums() ? code.address(sums, code.getF32Type(),
-                                       code.mul(first, heads.padded))
-                        : sums;
-  }
+  int64_t rowsOfSums;
+  bool hasAllSums;
   /// Whether the diagonal, and so code of its own, is the first to add to sums
   /// of keys.
-  bool beginsOnDiagonal() const { return tile.hasPairs && tile.group() == 1; }
-  bool isWhole() const { return hasAllSums() || tile.element.isF32(); }
-  mlir::Value keyHeadOf(mlir::Value bh) {
-    return mlir::arith::DivSIOp::create(code, bh, code.i64(tile.group()));
-  }
-  int64_t keyHeads() const { return tile.batch * tile.keyHeads.count; }
-  int64_t keyTasks() const { return keyHeads() * tile.blocks(); }
-  int64_t queryTasks() const {
-    return tile.batch * tile.queryHeads.count * tile.blocks();
-  }
+  bool beginsOnDiagonal;
+  /// Whether tasks are heads of keys; if not, blocks of keys come first.
+  bool isWhole;
+  int64_t keyTasks, queryTasks; ///< blocks
+  int64_t tasks;
+};
+static_assert(BackwardPlan::stackBytes(256, 256) <= kStackBytes &&
+              BackwardPlan::stackBytes(kMaxHeadWidth, kMaxHeadWidth) <=
+                  kStackBytes &&
+              BackwardPlan::stackBytes(kMaxHeadWidth + 1, kMaxHeadWidth + 1) >
+                  kStackBytes);
 
-  /// What is made of a block of queries, and their gradient.
-  struct Block {
-    mlir::Value queryElements, doutElements, queriesT, doutT, queryRows,
-        doutRows, dqueries, deltas, lse;
-  };
-  Block newBlocks() {
-    mlir::Value queries = tile.newElements(tile.queryHeads, together);
-    mlir::Value dout = tile.newElements(tile.outHeads, together);
-    return {queries,
-            dout,
-            tile.newElements(tile.queryHeads, together),
-            tile.newElements(tile.outHeads, together),
-            tile.newRowsOf(tile.queryHeads, queries),
-            tile.newRowsOf(tile.outHeads, dout),
-            tile.newSums(tile.queryHeads, together),
-            tile.newNumbers(together),
-            tile.newNumbers(together)};
-  }
-  /// Goes on with block `index` of those that go over keys together.
-  void select(mlir::Value index);
+//===----------------------------------------------------------------------===//
+// Heads in memory
+//===----------------------------------------------------------------------===//
 
-  // A task.
-  void emitHead(mlir::Value head);
-  void emitBlocks(mlir::Value query, mlir::Value lastHead,
-                  mlir::Value isFirstHead);
-  void emitKeys(mlir::Value head, mlir::Value first);
-  void emitQueries(mlir::Value head, mlir::Value first);
+/// The addresses of a head of keys, and of one of queries.
+struct KeyHead {
+  mlir::Value key, value, dkey, dvalue;
+};
+struct QueryHead {
+  mlir::Value bh, query, out, dout, dquery;
+};
+class BackwardBuffers {
+public:
+  BackwardBuffers(Code &code, const AttentionShape &shape,
+                  rt::AttentionBackwardOp op, Kernel &kernel)
+      : code(code), shape(shape), op(op), kernel(kernel) {}
 
-  /// The addresses of a head of keys, and of one of queries.
-  struct KeyHead {
-    mlir::Value key, value, dkey, dvalue;
-  };
-  struct QueryHead {
-    mlir::Value bh, query, out, dout, dquery;
-  };
-  KeyHead keyHeadAt(mlir::Value head);
-  QueryHead queryHeadAt(mlir::Value bh);
-  /// Emits `body` for each head of queries that shares one of keys, in order.
-  void forGroup(mlir::Value keyHead,
-                llvm::function_ref<void(mlir::Value isFirst)> body);
-  mlir::Value isEqual(mlir::Value a, mlir::Value b) {
-    return mlir::arith::CmpIOp::create(code, mlir::arith::CmpIPredicate::eq, a,
-                                       b);
-  }
-  void loadQueries(mlir::Value first);
-  void prepareQueries(mlir::Value first);
-  void makeQueryRows() {
-    tile.makeRows(tile.queryHeads, one.queryElements, one.queryRows);
-    tile.makeRows(tile.outHeads, one.doutElements, one.doutRows);
-  }
-  void loadKeys(mlir::Value first);
+  KeyHead keysOf(mlir::Value head) const;
+  QueryHead queriesOf(mlir::Value bh) const;
+  /// Logarithms of the sums of exponentials, by head and position.
+  mlir::Value lse() const { return addressOf(kernel, op, 4); }
 
-  using AllSoon = llvm::SmallVector<AttentionTile::Soon>;
-  /// What is loaded next, and written, while the products of a tile are
-  /// computed: those that make it, and those of it.
-  struct Next {
-    AllSoon scores, dprobs, dvalues, dkeys;
-  };
-  /// The block of keys behind that from `first` on.
-  AllSoon nextKeys(mlir::Value first) {
-    mlir::Value next = code.add(first, tile.block);
-    return {{tile.keyHeads, keys.key, next},
-            {tile.valueHeads, keys.value, next}};
-  }
-  Next nextOfHead(mlir::Value query, mlir::Value block, mlir::Value first,
-                  mlir::Value lastHead);
-  /// probs and dscores of the block of queries from `query` on and that of
-  /// keys from `first` on, for the products that make the gradients.
-  enum class Gradients { OfKeys, OfQueries, All };
-  void emitTile(mlir::Value query, mlir::Value first, mlir::Value ahead,
-                Gradients of, const Next &next,
-                llvm::function_ref<void(mlir::Value row)> meanwhile = {});
-  void addToKeys(mlir::Value first, mlir::Value ahead, const Next &next);
-  /// The blocks of keys that the block of queries from `query` on sees, if
-  /// products are of pairs: `next` comes with the last of them.
-  void walkKeys(mlir::Value query, Gradients of, const Next &next);
-  void addToQueries(mlir::Value ahead, mlir::Value isNew = {}) {
-    tile.weighKeys(tile.keyHeads, one.dqueries, dscoresOfKeys, keyRows, ahead,
-                   AttentionTile::Old::Sums, /*factors=*/{}, /*soon=*/{},
-                   isNew);
-  }
-  void loadSumsOfKeys(mlir::Value first, mlir::Value isNew);
-  void fillSumsOfKeys() {
-    tile.fillZero(tile.keyHeads, dkeys);
-    tile.fillZero(tile.valueHeads, dvalues);
-  }
-  void writeKeys(mlir::Value first);
-  void writeQueries(mlir::Value first);
-
+private:
   Code &code;
+  const AttentionShape &shape;
   rt::AttentionBackwardOp op;
   Kernel &kernel;
-  AttentionTile tile;
-  const int64_t together; ///< Blocks of queries that go over keys together.
-  // On the stack.
-  mlir::Value keyElements, valueElements, keyRows;
-  const Block all; ///< of them
-  Block one;
-  mlir::Value dkeys, dvalues, probs, dscores, dscoresOfKeys;
-  RandomStream random;
-  KeyHead keys;
-  QueryHead queries;
 };
-static_assert(BackwardEmitter::stackBytes(256, 256) <= kStackBytes &&
-              BackwardEmitter::stackBytes(kMaxHeadWidth, kMaxHeadWidth) <=
-                  kStackBytes &&
-              BackwardEmitter::stackBytes(kMaxHeadWidth + 1,
-                                          kMaxHeadWidth + 1) > kStackBytes);
 
-} // namespace reprise::codegen
+//===----------------------------------------------------------------------===//
+// Blocks on the stack
+//===----------------------------------------------------------------------===//
+
+/// What is made of blocks of queries, and their gradient.
+struct QueryRows {
+  mlir::Value queryElements, doutElements, queriesT, doutT, queryRows, doutRows,
+      dqueries, deltas, lse;
+
+  static QueryRows create(Code &code, const AttentionShape &shape,
+                          int64_t blocks);
+  /// Those of block `index`.
+  QueryRows at(Code &code, const AttentionShape &shape,
+               mlir::Value index) const;
+
+  /// What the block of queries from `first` on needs, whatever the keys. In f32
+  /// gradients of keys are made with scaled queries, so that of a score is
+  /// never scaled itself.
+  void load(Code &code, const AttentionShape &shape, const QueryHead &head,
+            mlir::Value lse, mlir::Value first) const;
+  /// What is made of elements of queries.
+  void prepare(Code &code, const AttentionShape &shape, const QueryHead &head,
+               mlir::Value lse, mlir::Value first) const;
+  /// For products over queries.
+  void makeRows(Code &code, const AttentionShape &shape) const;
+  /// Brings the gradient to memory.
+  void write(Code &code, const AttentionShape &shape, const QueryHead &head,
+             mlir::Value first) const;
+};
+
+/// What is made of a block of keys.
+struct KeyRows {
+  mlir::Value keyElements, valueElements, keyRows;
+
+  static KeyRows create(Code &code, const AttentionShape &shape);
+  void load(Code &code, const AttentionShape &shape, const KeyHead &head,
+            mlir::Value first) const;
+  /// Of pairs, rows `row` and `row + 1` of the block from `first` on.
+  void loadTwo(Code &code, const AttentionShape &shape, const KeyHead &head,
+               mlir::Value first, mlir::Value row) const;
+};
+
+/// The gradients of keys and values: of a block, or of a sequence.
+struct KeySums {
+  mlir::Value dkeys, dvalues;
+  bool hasAll;
+
+  static KeySums create(Code &code, const AttentionShape &shape,
+                        const BackwardPlan &plan);
+  // Those of the block from `first` on.
+  mlir::Value keysFrom(Code &code, const AttentionShape &shape,
+                       mlir::Value first) const;
+  mlir::Value valuesFrom(Code &code, const AttentionShape &shape,
+                         mlir::Value first) const;
+  void fill(Code &code, const AttentionShape &shape, mlir::Value first) const;
+  /// Sums that lie where they belong, of which there may be nothing yet.
+  void load(Code &code, const AttentionShape &shape, const KeyHead &head,
+            mlir::Value first, mlir::Value isNew) const;
+  void write(Code &code, const AttentionShape &shape, const KeyHead &head,
+             mlir::Value first) const;
+};
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// What is loaded next, and written, while the products of a tile are computed:
+/// those that make it, and those of it.
+struct Next {
+  using AllSoon = llvm::SmallVector<Soon>;
+  AllSoon scores, dprobs, dvalues, dkeys;
+};
+
+enum class Gradients { OfKeys, OfQueries, All };
+
+/// The block from `query` on of the queries of head `bh` meets that of keys
+/// from `first` on.
+struct TilePlace {
+  mlir::Value bh, query, first, ahead;
+};
+
+/// Makes the gradients of scores of a tile, and adds to the gradients of keys
+/// and queries what follows from them.
+class GradientTile {
+public:
+  GradientTile(Code &code, const AttentionShape &shape,
+               const BackwardPlan &plan, const MatrixUnit &unit)
+      : code(code), shape(shape), plan(plan), unit(unit),
+        probs(newTile(code, shape)), dscores(newTile(code, shape)),
+        dscoresOfKeys(shape.hasPairs ? newTile(code, shape) : dscores) {}
+
+  /// probs[j] = p * m and dscores[j] = p * (m * dot(dout, value) - delta), zero
+  /// where the query does not see the key, for the products that make the
+  /// gradients `of` these. Where all queries see all keys, `meanwhile` gets
+  /// every second row of a block.
+  void emit(const ScoreStream &stream, const TilePlace &at,
+            const QueryRows &queries, const KeyRows &keys, Gradients of,
+            const Next &next,
+            llvm::function_ref<void(mlir::Value row)> meanwhile = {}) const;
+  void addToKeys(const KeySums &sums, const QueryRows &queries,
+                 const TilePlace &at, const Next &next) const;
+  void addToQueries(const QueryRows &queries, const KeyRows &keys,
+                    mlir::Value ahead, mlir::Value isNew = {}) const;
+
+private:
+  void store(mlir::Value key, mlir::Value lane, Gradients of,
+             mlir::ValueRange weights, mlir::ValueRange gradients) const;
+
+  Code &code;
+  const AttentionShape &shape;
+  const BackwardPlan &plan;
+  const MatrixUnit &unit;
+  // On the stack.
+  const mlir::Value probs, dscores, dscoresOfKeys;
+};
+
+} // namespace reprise::codegen::attention
 
 #endif // REPRISE_LIB_CODEGEN_CPU_ATTENTIONBACKWARD_H

@@ -1,4 +1,4 @@
-//===- AttentionBackwardTile.cpp - Blocks and tiles of backward -----------===//
+//===- AttentionBackwardTile.cpp - Gradients of a tile ----------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,220 +12,274 @@
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::codegen;
+using namespace reprise::codegen::attention;
 
 //===----------------------------------------------------------------------===//
-// Heads and blocks
+// The plan
 //===----------------------------------------------------------------------===//
 
-BackwardEmitter::KeyHead BackwardEmitter::keyHeadAt(Value head) {
+BackwardPlan::BackwardPlan(const AttentionShape &shape) {
+  const Heads &keys = shape.keyHeads, &values = shape.valueHeads;
+  auto fit = [&](int64_t blocks) {
+    return stackBytes(keys.width, values.width, blocks) <= kStackBytes;
+  };
+  together = shape.blocksTogether(fit(4) ? 4 : fit(2) ? 2 : 1);
+  int64_t all = shape.blocks() * shape.block;
+  bool allFit = 4 * all * (keys.padded + values.padded) <= kSumsBytes;
+  rowsOfSums = allFit ? all : shape.block;
+  hasAllSums = rowsOfSums >= shape.length;
+  beginsOnDiagonal = shape.hasPairs && shape.group() == 1;
+  isWhole = hasAllSums || shape.element.isF32();
+  int64_t numKeyHeads = shape.batch * keys.count;
+  keyTasks = numKeyHeads * shape.blocks();
+  queryTasks = shape.batch * shape.queryHeads.count * shape.blocks();
+  tasks = isWhole ? numKeyHeads : keyTasks + queryTasks;
+}
+
+//===----------------------------------------------------------------------===//
+// Heads in memory
+//===----------------------------------------------------------------------===//
+
+KeyHead BackwardBuffers::keysOf(Value head) const {
   auto key = [&](Value base) {
-    return tile.headAddress(tile.keyHeads, base, head);
+    return headAddress(code, shape, shape.keyHeads, base, head);
   };
   auto value = [&](Value base) {
-    return tile.headAddress(tile.valueHeads, base, head);
+    return headAddress(code, shape, shape.valueHeads, base, head);
   };
   return {key(addressOf(kernel, op, 1)), value(addressOf(kernel, op, 2)),
           key(kernel.outputs[1]), value(kernel.outputs[2])};
 }
 
-BackwardEmitter::QueryHead BackwardEmitter::queryHeadAt(Value bh) {
+QueryHead BackwardBuffers::queriesOf(Value bh) const {
   auto query = [&](Value base) {
-    return tile.headAddress(tile.queryHeads, base, bh);
+    return headAddress(code, shape, shape.queryHeads, base, bh);
   };
   auto out = [&](Value base) {
-    return tile.headAddress(tile.outHeads, base, bh);
+    return headAddress(code, shape, shape.outHeads, base, bh);
   };
   return {bh, query(addressOf(kernel, op, 0)), out(addressOf(kernel, op, 3)),
           out(addressOf(kernel, op, 5)), query(kernel.outputs[0])};
 }
 
-void BackwardEmitter::forGroup(Value keyHead, function_ref<void(Value)> body) {
-  Value first = code.mul(keyHead, tile.group());
-  code.loop(first, code.add(first, tile.group()), 1, [&](Value head) {
-    queries = queryHeadAt(head);
-    body(isEqual(head, first));
-  });
+//===----------------------------------------------------------------------===//
+// Blocks of queries
+//===----------------------------------------------------------------------===//
+
+QueryRows QueryRows::create(Code &code, const AttentionShape &shape,
+                            int64_t blocks) {
+  Value queries = newElements(code, shape, shape.queryHeads, blocks);
+  Value dout = newElements(code, shape, shape.outHeads, blocks);
+  return {queries,
+          dout,
+          newElements(code, shape, shape.queryHeads, blocks),
+          newElements(code, shape, shape.outHeads, blocks),
+          newRowsOf(code, shape, shape.queryHeads, queries),
+          newRowsOf(code, shape, shape.outHeads, dout),
+          newSums(code, shape, shape.queryHeads, blocks),
+          newNumbers(code, shape, blocks),
+          newNumbers(code, shape, blocks)};
 }
 
-void BackwardEmitter::select(Value index) {
-  auto queries = [&](Value array) {
-    return tile.elementsOf(tile.queryHeads, array, index);
+QueryRows QueryRows::at(Code &code, const AttentionShape &shape,
+                        Value index) const {
+  auto ofQueries = [&](Value array) {
+    return elementsOf(code, shape, shape.queryHeads, array, index);
   };
-  auto dout = [&](Value array) {
-    return tile.elementsOf(tile.outHeads, array, index);
+  auto ofDout = [&](Value array) {
+    return elementsOf(code, shape, shape.outHeads, array, index);
   };
-  auto numbers = [&](Value array) { return tile.numbersOf(array, index); };
-  one = {queries(all.queryElements),
-         dout(all.doutElements),
-         queries(all.queriesT),
-         dout(all.doutT),
-         queries(all.queryRows),
-         dout(all.doutRows),
-         tile.sumsOf(tile.queryHeads, all.dqueries, index),
-         numbers(all.deltas),
-         numbers(all.lse)};
+  auto numbers = [&](Value array) {
+    return numbersOf(code, shape, array, index);
+  };
+  return {ofQueries(queryElements),
+          ofDout(doutElements),
+          ofQueries(queriesT),
+          ofDout(doutT),
+          ofQueries(queryRows),
+          ofDout(doutRows),
+          sumsOf(code, shape, shape.queryHeads, dqueries, index),
+          numbers(deltas),
+          numbers(lse)};
 }
 
-void BackwardEmitter::loadKeys(Value first) {
-  tile.gather(tile.keyHeads, keys.key, first, keyElements);
-  tile.gather(tile.valueHeads, keys.value, first, valueElements);
+void QueryRows::load(Code &code, const AttentionShape &shape,
+                     const QueryHead &head, Value lse, Value first) const {
+  gatherQueries(code, shape, head.query, first, queryElements);
+  gather(code, shape, shape.outHeads, head.dout, first, doutElements);
+  prepare(code, shape, head, lse, first);
 }
 
-/// What a block of queries needs, whatever the keys. In f32 gradients of keys
-/// are made with scaled queries, so that of a score is never scaled itself.
-void BackwardEmitter::loadQueries(Value first) {
-  tile.gatherQueries(queries.query, first, one.queryElements);
-  tile.gather(tile.outHeads, queries.dout, first, one.doutElements);
-  prepareQueries(first);
-}
-
-/// What is made of elements of queries.
-void BackwardEmitter::prepareQueries(Value first) {
-  tile.transposeElements(tile.queryHeads, one.queryElements, one.queriesT);
-  tile.transposeElements(tile.outHeads, one.doutElements, one.doutT);
+void QueryRows::prepare(Code &code, const AttentionShape &shape,
+                        const QueryHead &head, Value allLse,
+                        Value first) const {
+  transposeElements(code, shape, shape.queryHeads, queryElements, queriesT);
+  transposeElements(code, shape, shape.outHeads, doutElements, doutT);
   Value zero = code.i64(0);
-  code.loop(zero, code.i64(tile.block), 1, [&](Value r) {
-    code.store(tile.dot(queries.dout, queries.out, code.add(first, r)),
-               one.deltas, r);
+  code.loop(zero, code.i64(shape.block), 1, [&](Value r) {
+    code.store(dot(code, shape, head.dout, head.out, code.add(first, r)),
+               deltas, r);
   });
   // Queries that do not exist see nothing: exp(score - infinity).
   Value infinite = code.splatF32(std::numeric_limits<double>::infinity());
-  code.loop(zero, code.i64(tile.block), kLanes, [&](Value lane) {
-    Value position = code.add(first, lane), exists = tile.exist(position);
-    Value numbers = code.load(
-        code.lanesOf(code.getF32Type()), addressOf(kernel, op, 4),
-        code.add(code.mul(queries.bh, tile.length), position), exists);
+  code.loop(zero, code.i64(shape.block), kLanes, [&](Value lane) {
+    Value position = code.add(first, lane);
+    Value exists = exist(code, shape, position);
+    Value numbers =
+        code.load(code.lanesOf(code.getF32Type()), allLse,
+                  code.add(code.mul(head.bh, shape.length), position), exists);
     numbers = code.select(exists, numbers, infinite);
-    code.store(tile.fromLogarithm(numbers), one.lse, lane);
+    code.store(fromLogarithm(code, shape, numbers), lse, lane);
   });
 }
 
-/// In a walk over heads up to `lastHead`, for a block of queries of those that
-/// begin with `query`: the next block of keys or, from the last diagonal, of
-/// queries, and what is written then.
-BackwardEmitter::Next BackwardEmitter::nextOfHead(Value query, Value block,
-                                                  Value first, Value lastHead) {
-  Value zero = code.i64(0);
-  const int64_t size = together * tile.block;
-  Value isDiagonal = isEqual(block, first);
-  Value lastBlock = code.add(query, size - tile.block);
-  Value isLastKey = isEqual(first, lastBlock);
-  Value isEnd = isEqual(query, code.i64(tile.blocks() * tile.block - size));
-  Value nextBlock = code.add(code.select(isEnd, zero, code.add(query, size)),
-                             code.sub(block, query));
-  QueryHead nextQueries = queryHeadAt(code.select(
-      isEnd, code.min(code.add(queries.bh, 1), lastHead), queries.bh));
-  KeyHead nextKeys = keyHeadAt(keyHeadOf(nextQueries.bh));
-  Value nextFirst = code.select(isLastKey, tile.hasPairs ? nextBlock : zero,
-                                code.add(first, tile.block));
-  // The last of these blocks asks for keys.
-  Value asks = together > 1 ? isEqual(block, lastBlock) : Value();
-  auto keysAt = [&](const AttentionTile::Heads &heads,
-                    Value KeyHead::*rows) -> AttentionTile::Soon {
-    return {heads, code.select(isLastKey, nextKeys.*rows, keys.*rows),
-            nextFirst, asks};
-  };
-  Next next;
-  next.scores = {keysAt(tile.keyHeads, &KeyHead::key),
-                 keysAt(tile.valueHeads, &KeyHead::value)};
-  next.dprobs = {{tile.outHeads, nextQueries.out, nextBlock, isDiagonal},
-                 {tile.queryHeads, queries.dquery, block, isDiagonal, true}};
-  next.dvalues = {{tile.queryHeads, nextQueries.query, nextBlock, isDiagonal},
-                  {tile.outHeads, nextQueries.dout, nextBlock, isDiagonal}};
-  if (hasAllSums())
-    next.dkeys = {{tile.keyHeads, keys.dkey, first, isDiagonal, true},
-                  {tile.valueHeads, keys.dvalue, first, isDiagonal, true}};
-  else
-    next.dkeys = {keysAt(tile.keyHeads, &KeyHead::dkey),
-                  keysAt(tile.valueHeads, &KeyHead::dvalue)};
-  return next;
+void QueryRows::makeRows(Code &code, const AttentionShape &shape) const {
+  attention::makeRows(code, shape, shape.queryHeads, queryElements, queryRows);
+  attention::makeRows(code, shape, shape.outHeads, doutElements, doutRows);
 }
 
-void BackwardEmitter::writeQueries(Value first) {
-  Value scale = code.splatF32(tile.scale);
-  tile.scatter(tile.queryHeads, one.dqueries, queries.dquery, first,
-               [&](Value) { return scale; });
+void QueryRows::write(Code &code, const AttentionShape &shape,
+                      const QueryHead &head, Value first) const {
+  Value scale = code.splatF32(shape.scale);
+  scatter(code, shape, shape.queryHeads, dqueries, head.dquery, first,
+          [&](Value) { return scale; });
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks of keys
+//===----------------------------------------------------------------------===//
+
+KeyRows KeyRows::create(Code &code, const AttentionShape &shape) {
+  Value keys = newElements(code, shape, shape.keyHeads);
+  Value values = newElements(code, shape, shape.valueHeads);
+  return {keys, values, newRowsOf(code, shape, shape.keyHeads, keys)};
+}
+
+void KeyRows::load(Code &code, const AttentionShape &shape, const KeyHead &head,
+                   Value first) const {
+  gather(code, shape, shape.keyHeads, head.key, first, keyElements);
+  gather(code, shape, shape.valueHeads, head.value, first, valueElements);
+}
+
+void KeyRows::loadTwo(Code &code, const AttentionShape &shape,
+                      const KeyHead &head, Value first, Value row) const {
+  gatherTwo(code, shape, shape.keyHeads, head.key, first, row, keyElements, {});
+  gatherTwo(code, shape, shape.valueHeads, head.value, first, row,
+            valueElements, {});
+}
+
+KeySums KeySums::create(Code &code, const AttentionShape &shape,
+                        const BackwardPlan &plan) {
+  Value ofKeys = code.scratch(plan.rowsOfSums * shape.keyHeads.padded);
+  Value ofValues = code.scratch(plan.rowsOfSums * shape.valueHeads.padded);
+  return {ofKeys, ofValues, plan.hasAllSums};
+}
+
+static Value rowsFrom(Code &code, const Heads &heads, Value sums, Value first) {
+  return code.address(sums, code.getF32Type(), code.mul(first, heads.padded));
+}
+
+Value KeySums::keysFrom(Code &code, const AttentionShape &shape,
+                        Value first) const {
+  return hasAll ? rowsFrom(code, shape.keyHeads, dkeys, first) : dkeys;
+}
+
+Value KeySums::valuesFrom(Code &code, const AttentionShape &shape,
+                          Value first) const {
+  return hasAll ? rowsFrom(code, shape.valueHeads, dvalues, first) : dvalues;
+}
+
+void KeySums::fill(Code &code, const AttentionShape &shape, Value first) const {
+  fillZero(code, shape, shape.keyHeads, keysFrom(code, shape, first));
+  fillZero(code, shape, shape.valueHeads, valuesFrom(code, shape, first));
+}
+
+void KeySums::load(Code &code, const AttentionShape &shape, const KeyHead &head,
+                   Value first, Value isNew) const {
+  code.when(
+      isNew, [&] { fill(code, shape, first); },
+      [&] {
+        gatherSums(code, shape, shape.keyHeads, head.dkey, first, dkeys);
+        gatherSums(code, shape, shape.valueHeads, head.dvalue, first, dvalues);
+      });
+}
+
+void KeySums::write(Code &code, const AttentionShape &shape,
+                    const KeyHead &head, Value first) const {
+  Value scale = code.splatF32(shape.scoreScale());
+  scatter(code, shape, shape.keyHeads, keysFrom(code, shape, first), head.dkey,
+          first, [&](Value) { return scale; });
+  Value weight = code.splatF32(shape.weightScale());
+  scatter(code, shape, shape.valueHeads, valuesFrom(code, shape, first),
+          head.dvalue, first, [&](Value) { return weight; });
 }
 
 //===----------------------------------------------------------------------===//
 // A tile
 //===----------------------------------------------------------------------===//
 
-/// probs[j] = p * m and dscores[j] = p * (m * dot(dout, value) - delta), zero
-/// where the query does not see the key.
-void BackwardEmitter::emitTile(Value queryBlock, Value first, Value ahead,
-                               Gradients of, const Next &next,
-                               function_ref<void(Value)> meanwhile) {
-  tile.scores(tile.keyHeads, keyElements, one.queriesT, probs, ahead,
-              next.scores);
-  tile.scores(tile.valueHeads, valueElements, one.doutT, dscores, ahead,
-              next.dprobs);
-  auto store = [&](Value key, Value lane, ValueRange p, ValueRange ds) {
-    if (of != Gradients::OfQueries) {
-      tile.storeQueries(probs, key, lane, p);
-      tile.storeQueries(dscores, key, lane, ds);
-    }
-    // These are the same unless they are pairs.
-    if (of == Gradients::OfQueries || (of == Gradients::All && tile.hasPairs))
-      tile.storeKeys(dscoresOfKeys, key, lane, ds);
-  };
-  tile.forQueries(ahead, [&](Value lane, Value count) {
-    Value total = tile.load(one.lse, lane), delta = tile.load(one.deltas, lane);
+void GradientTile::store(Value key, Value lane, Gradients of,
+                         ValueRange weights, ValueRange gradients) const {
+  if (of != Gradients::OfQueries) {
+    storeQueries(code, shape, probs, key, lane, weights);
+    storeQueries(code, shape, dscores, key, lane, gradients);
+  }
+  // These are the same unless they are pairs.
+  if (of == Gradients::OfQueries || (of == Gradients::All && shape.hasPairs))
+    storeKeys(code, shape, dscoresOfKeys, key, lane, gradients);
+}
+
+void GradientTile::emit(const ScoreStream &stream, const TilePlace &at,
+                        const QueryRows &queries, const KeyRows &keys,
+                        Gradients of, const Next &next,
+                        function_ref<void(Value)> meanwhile) const {
+  unit.scores(shape.keyHeads, keys.keyElements, queries.queriesT, probs,
+              at.ahead, next.scores);
+  unit.scores(shape.valueHeads, keys.valueElements, queries.doutT, dscores,
+              at.ahead, next.dprobs);
+  forQueries(code, shape, at.ahead, [&](Value lane, Value count) {
+    Value total = loadLanes(code, queries.lse, lane),
+          delta = loadLanes(code, queries.deltas, lane);
     Value zero = code.splatF32(0);
-    auto rowOf = [&](Value j) { meanwhile(tile.rowOf(lane, j)); };
-    function_ref<void(Value)> copy;
-    if (meanwhile)
-      copy = rowOf;
-    tile.forKeys(
-        random, tile.elements(queries.bh, code.add(queryBlock, lane)), first,
-        count, {},
-        [&](Value j, ArrayRef<Value> factors, ValueRange) {
-          SmallVector<Value> weights, gradients;
-          for (auto [k, factor] : llvm::enumerate(factors)) {
-            Value key = code.add(j, k), at = tile.at(key, lane);
-            Value p =
-                tile.power(tile.exponentLess(tile.load(probs, at), total));
-            p = tile.whereSeen(lane, ahead, key, p, zero);
-            Value dp = code.mul(tile.load(dscores, at), factor);
-            weights.push_back(tile.weight(p, factor));
-            gradients.push_back(code.mul(p, code.sub(dp, delta)));
-          }
-          store(j, lane, weights, gradients);
-          return SmallVector<Value>();
-        },
-        copy);
-    tile.forUnseen(count, [&](Value key) {
-      store(key, lane, {zero, zero}, {zero, zero});
+    auto emitTwo = [&](Value j, ArrayRef<Value> factors, ValueRange) {
+      SmallVector<Value> weights, gradients;
+      for (auto [k, factor] : llvm::enumerate(factors)) {
+        Value key = code.add(j, k), place = placeOf(code, shape, key, lane);
+        Value p = power(
+            code, shape,
+            exponentLess(code, shape, loadLanes(code, probs, place), total));
+        p = whereSeen(code, lane, at.ahead, key, p, zero);
+        Value dp = code.mul(loadLanes(code, dscores, place), factor);
+        weights.push_back(weight(code, shape, p, factor));
+        gradients.push_back(code.mul(p, code.sub(dp, delta)));
+      }
+      store(j, lane, of, weights, gradients);
+      return SmallVector<Value>();
+    };
+    auto copy = [&](Value j) { meanwhile(rowOf(code, shape, lane, j)); };
+    stream.forKeys(
+        code, shape,
+        stream.elements(code, shape, at.bh, code.add(at.query, lane)), at.first,
+        count, {}, emitTwo,
+        meanwhile ? function_ref<void(Value)>(copy)
+                  : function_ref<void(Value)>());
+    forUnseen(code, shape, count, [&](Value key) {
+      store(key, lane, of, {zero, zero}, {zero, zero});
     });
   });
 }
 
-void BackwardEmitter::addToKeys(Value first, Value ahead, const Next &next) {
-  using Old = AttentionTile::Old;
-  Old old = ahead && beginsOnDiagonal() ? Old::None : Old::Sums;
-  tile.weighQueries(tile.valueHeads, sumsOf(tile.valueHeads, dvalues, first),
-                    probs, one.doutRows, ahead, old, next.dvalues);
-  tile.weighQueries(tile.keyHeads, sumsOf(tile.keyHeads, dkeys, first), dscores,
-                    one.queryRows, ahead, old, next.dkeys);
+void GradientTile::addToKeys(const KeySums &sums, const QueryRows &queries,
+                             const TilePlace &at, const Next &next) const {
+  Old old = at.ahead && plan.beginsOnDiagonal ? Old::None : Old::Sums;
+  unit.weighQueries(shape.valueHeads, sums.valuesFrom(code, shape, at.first),
+                    probs, queries.doutRows, at.ahead, old, next.dvalues);
+  unit.weighQueries(shape.keyHeads, sums.keysFrom(code, shape, at.first),
+                    dscores, queries.queryRows, at.ahead, old, next.dkeys);
 }
 
-/// Sums that lie where they belong, of which there may be nothing yet.
-void BackwardEmitter::loadSumsOfKeys(Value first, Value isNew) {
-  code.when(
-      isNew, [&] { fillSumsOfKeys(); },
-      [&] {
-        tile.gatherSums(tile.keyHeads, keys.dkey, first, dkeys);
-        tile.gatherSums(tile.valueHeads, keys.dvalue, first, dvalues);
-      });
-}
-
-void BackwardEmitter::writeKeys(Value first) {
-  auto write = [&](const AttentionTile::Heads &heads, Value sums,
-                   Value gradients, float factor) {
-    Value times = code.splatF32(factor);
-    tile.scatter(heads, sumsOf(heads, sums, first), gradients, first,
-                 [&](Value) { return times; });
-  };
-  write(tile.keyHeads, dkeys, keys.dkey, tile.scoreScale());
-  write(tile.valueHeads, dvalues, keys.dvalue, tile.weightScale());
+void GradientTile::addToQueries(const QueryRows &queries, const KeyRows &keys,
+                                Value ahead, Value isNew) const {
+  unit.weighKeys(shape.keyHeads, queries.dqueries, dscoresOfKeys, keys.keyRows,
+                 ahead, Old::Sums, /*factors=*/{}, /*soon=*/{}, isNew);
 }

@@ -24,6 +24,26 @@ using namespace reprise::codegen;
 /// With random numbers, four chunks share the blocks that their words are of.
 static constexpr int64_t kRun = 4 * kLanes;
 
+/// Four chunks from element `c` on, with their random words.
+static void emitRun(Expressions &here, Value c) {
+  for (int64_t index = 0; index < kRun / kLanes; ++index) {
+    here.enterRun(c, index);
+    here.storeOutputs();
+  }
+}
+
+/// The elements from `whole` on, less than a vector of the others.
+static void emitRest(Code &code, Expressions &here, int64_t whole,
+                     int64_t size) {
+  here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+  code.lanes = kLanes, code.evenFirst = false;
+  for (int64_t c = whole; c < size; c += kLanes) {
+    here.enterChunk(code.i64(c),
+                    size - c < kLanes ? code.maskOf(size - c) : Value());
+    here.storeOutputs();
+  }
+}
+
 LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
                                 Kernel &kernel) {
   chooseLanes(code, nest, kernel);
@@ -52,12 +72,7 @@ LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
     Value from = code.mul(task, kFlatBlock), end = code.add(from, kFlatBlock);
     if (inRuns > 0) {
       Value to = code.min(end, code.i64(inRuns));
-      loop(from, to, kRun, [&](Value c) {
-        for (int64_t index = 0; index < kRun / kLanes; ++index) {
-          here.enterRun(c, index);
-          here.storeOutputs();
-        }
-      });
+      loop(from, to, kRun, [&](Value c) { emitRun(here, c); });
       from = to;
     }
     if (inRuns < whole)
@@ -69,15 +84,7 @@ LogicalResult codegen::emitFlat(Code &code, const LoopNest &nest,
       return;
     Value isLast = arith::CmpIOp::create(code, arith::CmpIPredicate::eq, task,
                                          code.i64(tasks - 1));
-    code.when(isLast, [&] {
-      here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
-      code.lanes = kLanes, code.evenFirst = false;
-      for (int64_t c = whole; c < size; c += kLanes) {
-        here.enterChunk(code.i64(c),
-                        size - c < kLanes ? code.maskOf(size - c) : Value());
-        here.storeOutputs();
-      }
-    });
+    code.when(isLast, [&] { emitRest(code, here, whole, size); });
   });
   if (!streamed.empty())
     code.fence();

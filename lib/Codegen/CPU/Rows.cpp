@@ -153,7 +153,7 @@ public:
     for (int64_t phase = 0; phase < nest.numPhases(); ++phase) {
       here.setPhase(phase);
       takeRowOutputs(phase);
-      walk(phase);
+      walk(phaseOf(phase));
     }
     here.setPhase(nest.numPhases());
     takeRowOutputs(nest.numPhases());
@@ -170,111 +170,31 @@ private:
         rowOutputs.push_back({&output, here.get(output.root, Role::Row)});
   }
 
-  void walk(int64_t phase) {
+  /// What one walk over the row computes.
+  struct Phase {
+    int64_t number;
     SmallVector<linalg::GenericOp> reductions;
-    for (linalg::GenericOp op : nest.reductions())
-      if (nest.phase(op) == phase)
-        reductions.push_back(op);
     SmallVector<const LoopNest::Output *> outputs;
-    for (const LoopNest::Output &output : nest.outputs())
-      if (output.role == Role::Full && output.phase == phase)
-        outputs.push_back(&output);
-    if (reductions.empty() && outputs.empty())
-      return;
 
-    // The first pass over a row waits for memory, the second computes.
-    bool fetchesNext = phase == 1 && fetchesRows;
-    auto chunk = [&](Value c, Value mask, ValueRange accumulators) {
-      for (const Kept &each : kept)
-        if (each.phase < phase)
-          here.setToOutput(each.root, *each.place);
-      if (fetchesNext)
-        prefetchInputs(code, kernel, nest.rows * nest.cols,
-                       code.add(code.mul(code.add(row, 1), nest.cols), c),
-                       /*bytes=*/0);
-      SmallVector<Value> next, stored;
-      for (linalg::GenericOp op : reductions) {
-        ValueRange old = accumulators.slice(next.size(), op.getNumResults());
-        for (auto [was, is] : llvm::zip(old, here.emit(op, old)))
-          next.push_back(mask ? code.select(mask, is, was) : is);
-      }
-      for (const LoopNest::Output *output : outputs)
-        stored.push_back(here.get(output->root, Role::Full));
-      for (auto [output, value] : llvm::zip(outputs, stored))
-        here.store(*output, value);
-      for (const Kept &each : kept)
-        if (each.phase == phase)
-          here.store(*each.place, here.get(each.root, Role::Full));
-      return next;
-    };
-
-    // Partial sums: of each vector in turn, those of every reduction. As many
-    // vectors share the blocks that their random words are of.
-    int64_t lanes = code.lanes, vectors = llvm::divideCeil(nest.cols, lanes);
-    int64_t inTurn = reductions.empty() && !drawsWords
-                         ? 1
-                         : std::min(vectors, kSumVectors * kLanes / lanes);
-    bool isRun = inTurn == kSumVectors && nest.cols % 4 == 0;
-    SmallVector<Value> sums;
-    for (int64_t v = 0; v < inTurn; ++v)
+    size_t countResults() const {
+      size_t count = 0;
       for (linalg::GenericOp op : reductions)
-        for (unsigned i = 0; i < op.getNumResults(); ++i)
-          sums.push_back(here.initial(op, i));
-    size_t number = sums.size() / inTurn;
-    auto sumsOf = [&](ValueRange all, int64_t v) {
-      return all.slice(v * number, number);
-    };
-
-    int64_t step = inTurn * lanes, whole = nest.cols / step * step;
-    if (whole > 0)
-      sums = code.loop(
-          code.i64(0), code.i64(whole), step, sums,
-          [&](Value c, ValueRange carried) {
-            here.setRowAnchor(code.getInsertionBlock()->getParentOp());
-            SmallVector<Value> next;
-            for (int64_t v = 0; v < inTurn; ++v) {
-              if (isRun)
-                here.enterRun(c, v);
-              else
-                here.enterChunk(code.add(c, v * lanes), {});
-              llvm::append_range(
-                  next, chunk(code.add(c, v * lanes), {}, sumsOf(carried, v)));
-            }
-            return next;
-          });
-    here.setRowAnchor(nullptr);
-    // What is left, and sums of sums, are in the order of columns.
-    llvm::SaveAndRestore keepLanes(code.lanes, kLanes);
-    llvm::SaveAndRestore keepOrder(code.evenFirst, false);
-    if (lanes != kLanes) {
-      SmallVector<Value> ordered;
-      for (int64_t v = 0; v < inTurn; ++v)
-        for (int64_t first = 0; first < lanes; first += kLanes)
-          for (Value sum : ArrayRef(sums).slice(v * number, number))
-            ordered.push_back(code.inOrder(sum, first, kLanes));
-      sums = ordered;
+        count += op->getNumResults();
+      return count;
     }
-    for (int64_t c = whole, v = 0; c < nest.cols; c += kLanes, ++v) {
-      int64_t left = nest.cols - c;
-      Value mask = left < kLanes ? code.maskOf(left) : Value();
-      here.enterChunk(code.i64(c), mask);
-      llvm::copy(chunk(code.i64(c), mask, sumsOf(sums, v)),
-                 sums.begin() + v * number);
-    }
-    here.enterChunk({}, {});
+  };
+  Phase phaseOf(int64_t number) const;
 
-    unsigned next = 0;
-    for (linalg::GenericOp op : reductions)
-      for (unsigned i = 0; i < op.getNumResults(); ++i, ++next) {
-        SmallVector<Value> partial;
-        for (size_t v = 0; v < sums.size() / number; ++v)
-          partial.push_back(sums[v * number + next]);
-        Value total = code.reduce(partial, [&](Value a, Value b) {
-          return here.combine(op, i, a, b);
-        });
-        here.set(op.getResult(i), Role::Row, total);
-      }
-  }
+  void walk(const Phase &phase);
+  SmallVector<Value> walkWhole(const Phase &phase, int64_t inTurn,
+                               int64_t whole, SmallVector<Value> sums);
+  void walkRest(const Phase &phase, int64_t whole, MutableArrayRef<Value> sums);
+  SmallVector<Value> emitChunk(const Phase &phase, Value c, Value mask,
+                               ValueRange accumulators);
+  SmallVector<Value> startSums(const Phase &phase, int64_t inTurn);
+  SmallVector<Value> orderSums(const Phase &phase, ArrayRef<Value> sums,
+                               int64_t lanes);
+  void setTotals(const Phase &phase, ArrayRef<Value> sums);
 
   Code &code;
   const LoopNest &nest;
@@ -286,6 +206,142 @@ private:
   SmallVector<std::pair<const LoopNest::Output *, Value>> rowOutputs;
 };
 } // namespace
+
+RowEmitter::Phase RowEmitter::phaseOf(int64_t number) const {
+  Phase phase = {number, {}, {}};
+  for (linalg::GenericOp op : nest.reductions())
+    if (nest.phase(op) == number)
+      phase.reductions.push_back(op);
+  for (const LoopNest::Output &output : nest.outputs())
+    if (output.role == Role::Full && output.phase == number)
+      phase.outputs.push_back(&output);
+  return phase;
+}
+
+void RowEmitter::walk(const Phase &phase) {
+  if (phase.reductions.empty() && phase.outputs.empty())
+    return;
+  // Partial sums: of each vector in turn, those of every reduction. As many
+  // vectors share the blocks that their random words are of.
+  int64_t lanes = code.lanes, vectors = llvm::divideCeil(nest.cols, lanes);
+  int64_t inTurn = phase.reductions.empty() && !drawsWords
+                       ? 1
+                       : std::min(vectors, kSumVectors * kLanes / lanes);
+  SmallVector<Value> sums = startSums(phase, inTurn);
+  int64_t step = inTurn * lanes, whole = nest.cols / step * step;
+  if (whole > 0)
+    sums = walkWhole(phase, inTurn, whole, sums);
+  here.setRowAnchor(nullptr);
+  // What is left, and sums of sums, are in the order of columns.
+  llvm::SaveAndRestore keepLanes(code.lanes, kLanes);
+  llvm::SaveAndRestore keepOrder(code.evenFirst, false);
+  if (lanes != kLanes)
+    sums = orderSums(phase, sums, lanes);
+  walkRest(phase, whole, sums);
+  here.enterChunk({}, {});
+  setTotals(phase, sums);
+}
+
+/// The columns before `whole`: vectors that take the sums in turn.
+SmallVector<Value> RowEmitter::walkWhole(const Phase &phase, int64_t inTurn,
+                                         int64_t whole,
+                                         SmallVector<Value> sums) {
+  const int64_t lanes = code.lanes;
+  const size_t number = phase.countResults();
+  bool isRun = inTurn == kSumVectors && nest.cols % 4 == 0;
+  return code.loop(code.i64(0), code.i64(whole), inTurn * lanes, sums,
+                   [&](Value c, ValueRange carried) {
+                     here.setRowAnchor(code.getInsertionBlock()->getParentOp());
+                     SmallVector<Value> next;
+                     for (int64_t v = 0; v < inTurn; ++v) {
+                       if (isRun)
+                         here.enterRun(c, v);
+                       else
+                         here.enterChunk(code.add(c, v * lanes), {});
+                       llvm::append_range(
+                           next, emitChunk(phase, code.add(c, v * lanes), {},
+                                           carried.slice(v * number, number)));
+                     }
+                     return next;
+                   });
+}
+
+/// The columns from `whole` on.
+void RowEmitter::walkRest(const Phase &phase, int64_t whole,
+                          MutableArrayRef<Value> sums) {
+  const size_t number = phase.countResults();
+  for (int64_t c = whole, v = 0; c < nest.cols; c += kLanes, ++v) {
+    int64_t left = nest.cols - c;
+    Value mask = left < kLanes ? code.maskOf(left) : Value();
+    here.enterChunk(code.i64(c), mask);
+    MutableArrayRef<Value> ofVector = sums.slice(v * number, number);
+    llvm::copy(emitChunk(phase, code.i64(c), mask,
+                         ValueRange(ArrayRef<Value>(ofVector))),
+               ofVector.begin());
+  }
+}
+
+/// The sums behind the vector of column `c`.
+SmallVector<Value> RowEmitter::emitChunk(const Phase &phase, Value c,
+                                         Value mask, ValueRange accumulators) {
+  for (const Kept &each : kept)
+    if (each.phase < phase.number)
+      here.setToOutput(each.root, *each.place);
+  // The first pass over a row waits for memory, the second computes.
+  if (phase.number == 1 && fetchesRows)
+    prefetchInputs(code, kernel, nest.rows * nest.cols,
+                   code.add(code.mul(code.add(row, 1), nest.cols), c),
+                   /*bytes=*/0);
+  SmallVector<Value> next, stored;
+  for (linalg::GenericOp op : phase.reductions) {
+    ValueRange old = accumulators.slice(next.size(), op.getNumResults());
+    for (auto [was, is] : llvm::zip(old, here.emit(op, old)))
+      next.push_back(mask ? code.select(mask, is, was) : is);
+  }
+  for (const LoopNest::Output *output : phase.outputs)
+    stored.push_back(here.get(output->root, Role::Full));
+  for (auto [output, value] : llvm::zip(phase.outputs, stored))
+    here.store(*output, value);
+  for (const Kept &each : kept)
+    if (each.phase == phase.number)
+      here.store(*each.place, here.get(each.root, Role::Full));
+  return next;
+}
+
+SmallVector<Value> RowEmitter::startSums(const Phase &phase, int64_t inTurn) {
+  SmallVector<Value> sums;
+  for (int64_t v = 0; v < inTurn; ++v)
+    for (linalg::GenericOp op : phase.reductions)
+      for (unsigned i = 0; i < op->getNumResults(); ++i)
+        sums.push_back(here.initial(op, i));
+  return sums;
+}
+
+/// Sums of vectors of `lanes`, as those of vectors of 16 columns in order.
+SmallVector<Value> RowEmitter::orderSums(const Phase &phase,
+                                         ArrayRef<Value> sums, int64_t lanes) {
+  const size_t number = phase.countResults();
+  SmallVector<Value> ordered;
+  for (size_t v = 0; number > 0 && v < sums.size() / number; ++v)
+    for (int64_t first = 0; first < lanes; first += kLanes)
+      for (Value sum : sums.slice(v * number, number))
+        ordered.push_back(code.inOrder(sum, first, kLanes));
+  return ordered;
+}
+
+void RowEmitter::setTotals(const Phase &phase, ArrayRef<Value> sums) {
+  const size_t number = phase.countResults();
+  unsigned next = 0;
+  for (linalg::GenericOp op : phase.reductions)
+    for (unsigned i = 0; i < op.getNumResults(); ++i, ++next) {
+      SmallVector<Value> partial;
+      for (size_t v = 0; v < sums.size() / number; ++v)
+        partial.push_back(sums[v * number + next]);
+      Value total = code.reduce(
+          partial, [&](Value a, Value b) { return here.combine(op, i, a, b); });
+      here.set(op.getResult(i), Role::Row, total);
+    }
+}
 
 LogicalResult codegen::emitRows(Code &code, const LoopNest &nest,
                                 Kernel &kernel) {

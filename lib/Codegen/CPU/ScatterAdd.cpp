@@ -14,6 +14,7 @@
 #include "RTKernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "reprise/Codegen/Common/LoopNest.h"
+#include "reprise/Codegen/Common/Numbers.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -78,7 +79,7 @@ LogicalResult ScatterAdder::findStart() {
 /// Rows may be bf16; sums are f32.
 Value ScatterAdder::loadRow(Value at, Value mask) {
   Value row = code.load(code.lanesOf(rows.getElementType()), rowBase, at, mask);
-  return row.getType() == lanes ? row : arith::ExtFOp::create(code, lanes, row);
+  return toF32(code, row);
 }
 
 /// to[at + c] = source[at + c] (+ rows[row + c]) for `width` columns; the

@@ -135,78 +135,123 @@ static LogicalResult emitRowPairs(Code &code, Kernel &kernel, unsigned packed,
   return success();
 }
 
-LogicalResult codegen::emitSegments(Code &code, Kernel &kernel) {
-  FailureOr<std::vector<Family>> families = getFamilies(kernel.source);
-  if (failed(families))
-    return failure();
-  SegmentTables tables(*families, kFlatBlock);
-  TaskTable tasks(code, kernel, tables.blocks);
-  Value lengthTable = constantTable(code, kernel, ".lengths", tables.lengths);
-  Value bufferTable = constantTable(code, kernel, ".buffers", tables.buffers);
-  const bool packs = llvm::any_of(*families, [](const Family &family) {
-    return family.segments.front().packed.has_value();
-  });
-  Value pairsTable, colsTable;
-  if (packs) {
-    pairsTable = constantTable(code, kernel, ".pairs", tables.pairsOfBlock);
-    colsTable = constantTable(code, kernel, ".cols", tables.cols);
+namespace {
+/// Emits the tasks of a kernel of segments, each a block of one of them.
+class SegmentEmitter {
+public:
+  SegmentEmitter(Code &code, Kernel &kernel, std::vector<Family> &families)
+      : code(code), kernel(kernel), families(families),
+        tables(families, kFlatBlock), tasks(code, kernel, tables.blocks),
+        lengths(constantTable(code, kernel, ".lengths", tables.lengths)),
+        buffers(constantTable(code, kernel, ".buffers", tables.buffers)),
+        packs(llvm::any_of(families, [](const Family &family) {
+          return family.segments.front().packed.has_value();
+        })) {
+    if (!packs)
+      return;
+    pairsOfBlock = constantTable(code, kernel, ".pairs", tables.pairsOfBlock);
+    colsOf = constantTable(code, kernel, ".cols", tables.cols);
   }
+
+  LogicalResult emit();
+
+private:
+  /// A task: its segment and how long that is, the block of it, and the first
+  /// of the segment's buffers in their table.
+  struct Place {
+    Value segment, block, length, row;
+  };
+  LogicalResult emitFamily(const Family &family, int64_t first,
+                           const Place &at);
+  LogicalResult emitPart(Kernel &part, std::optional<unsigned> packed,
+                         const Place &at);
+  Value loadOf(Value table, Value index) {
+    return code.load(code.getI64Type(), table, index);
+  }
+
+  Code &code;
+  Kernel &kernel;
+  std::vector<Family> &families;
+  SegmentTables tables;
+  TaskTable tasks;
+  Value lengths, buffers;
+  const bool packs;
+  Value pairsOfBlock, colsOf; ///< null if nothing is packed
+};
+} // namespace
+
+/// The task's block of a segment, of a kernel of its own.
+LogicalResult SegmentEmitter::emitPart(Kernel &part,
+                                       std::optional<unsigned> packed,
+                                       const Place &at) {
+  Value block = code.i64(kFlatBlock), end = at.length, cols;
+  if (packed) {
+    block = loadOf(pairsOfBlock, at.segment);
+    cols = loadOf(colsOf, at.segment);
+    end = arith::DivUIOp::create(code, at.length, code.mul(cols, 2));
+  }
+  Value from = code.mul(at.block, block);
+  Value to = code.min(code.add(from, block), end);
+  return packed ? emitRowPairs(code, part, *packed, from, to, cols, end)
+                : emitBlock(code, part, from, to);
+}
+
+/// Of the segments from number `first` on, which do the same.
+LogicalResult SegmentEmitter::emitFamily(const Family &family, int64_t first,
+                                         const Place &at) {
+  linalg::GenericOp loop = family.segments.front().loop;
+  func::FuncOp alone = outline(code, loop, kernel.source);
+  auto compare = [&](arith::CmpIPredicate predicate, int64_t bound) {
+    return arith::CmpIOp::create(code, predicate, at.segment, code.i64(bound));
+  };
+  int64_t last = first + family.segments.size();
+  Value isOfFamily =
+      arith::AndIOp::create(code, compare(arith::CmpIPredicate::sge, first),
+                            compare(arith::CmpIPredicate::slt, last));
+  auto addressOf = [&](int64_t index) {
+    Value buffer = loadOf(buffers, code.add(at.row, index));
+    return code.load(LLVM::LLVMPointerType::get(code.getContext()),
+                     kernel.buffers, buffer);
+  };
+  LogicalResult result = success();
+  code.when(isOfFamily, [&] {
+    Kernel part = kernel;
+    part.source = alone;
+    part.inputs.clear(), part.outputs.clear();
+    int64_t numInputs = loop.getNumDpsInputs();
+    for (int64_t index = 0; index < numInputs + loop.getNumResults(); ++index)
+      (index < numInputs ? part.inputs : part.outputs)
+          .push_back(addressOf(index));
+    result = emitPart(part, family.segments.front().packed, at);
+  });
+  alone.erase();
+  return result;
+}
+
+LogicalResult SegmentEmitter::emit() {
   kernel.function->setAttr(rt::kTasksAttr,
                            code.getI64IntegerAttr(tasks.numTasks));
-
   LogicalResult result = success();
-  Type i64 = code.getI64Type();
   kernel.tasks(code, [&](Value task) {
-    std::pair<Value, Value> place = tasks.find(code, task);
-    Value segment = place.first;
-    Value length = code.load(i64, lengthTable, segment);
-    auto emitPart = [&](Kernel &part, std::optional<unsigned> packed) {
-      Value block = code.i64(kFlatBlock), end = length, cols;
-      if (packed) {
-        block = code.load(i64, pairsTable, segment);
-        cols = code.load(i64, colsTable, segment);
-        end = arith::DivUIOp::create(code, length, code.mul(cols, 2));
-      }
-      Value from = code.mul(place.second, block);
-      Value to = code.min(code.add(from, block), end);
-      return packed ? emitRowPairs(code, part, *packed, from, to, cols, end)
-                    : emitBlock(code, part, from, to);
-    };
-    Value row = code.mul(segment, tables.width);
-    auto addressOf = [&](int64_t index) {
-      Value buffer = code.load(i64, bufferTable, code.add(row, index));
-      return code.load(LLVM::LLVMPointerType::get(code.getContext()),
-                       kernel.buffers, buffer);
-    };
-    int64_t last = 0;
-    for (Family &family : *families) {
-      int64_t first = last;
-      last += family.segments.size();
-      linalg::GenericOp loop = family.segments.front().loop;
-      func::FuncOp alone = outline(code, loop, kernel.source);
-      auto compare = [&](arith::CmpIPredicate predicate, int64_t bound) {
-        return arith::CmpIOp::create(code, predicate, segment, code.i64(bound));
-      };
-      Value isOfFamily =
-          arith::AndIOp::create(code, compare(arith::CmpIPredicate::sge, first),
-                                compare(arith::CmpIPredicate::slt, last));
-      code.when(isOfFamily, [&] {
-        Kernel part = kernel;
-        part.source = alone;
-        part.inputs.clear(), part.outputs.clear();
-        int64_t numInputs = loop.getNumDpsInputs();
-        for (int64_t index = 0; index < numInputs + loop.getNumResults();
-             ++index)
-          (index < numInputs ? part.inputs : part.outputs)
-              .push_back(addressOf(index));
-        if (failed(emitPart(part, family.segments.front().packed)))
-          result = failure();
-      });
-      alone.erase();
+    auto [segment, block] = tasks.find(code, task);
+    Value length = loadOf(lengths, segment);
+    Place at = {segment, block, length, code.mul(segment, tables.width)};
+    int64_t first = 0;
+    for (const Family &family : families) {
+      if (failed(emitFamily(family, first, at)))
+        result = failure();
+      first += family.segments.size();
     }
   });
   // Whoever waits for this kernel sees what it has put past the caches.
   if (packs)
     code.fence();
   return result;
+}
+
+LogicalResult codegen::emitSegments(Code &code, Kernel &kernel) {
+  FailureOr<std::vector<Family>> families = getFamilies(kernel.source);
+  if (failed(families))
+    return failure();
+  return SegmentEmitter(code, kernel, *families).emit();
 }

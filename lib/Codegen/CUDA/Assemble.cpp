@@ -72,6 +72,22 @@ static std::vector<KernelResources> readResources(StringRef log) {
   return kernels;
 }
 
+/// Writes a file of its own, whose name `path` becomes.
+static std::error_code writeTemporary(StringRef ptx,
+                                      SmallVectorImpl<char> &path) {
+  int descriptor = -1;
+  std::error_code error =
+      llvm::sys::fs::createTemporaryFile("reprise", "ptx", descriptor, path);
+  if (error)
+    return error;
+  llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
+  os << ptx;
+  os.close();
+  error = os.error();
+  os.clear_error();
+  return error;
+}
+
 FailureOr<Assembly> cuda::assemble(Location location, StringRef ptx,
                                    StringRef chip) {
   std::optional<std::string> program = findAssembler();
@@ -88,16 +104,7 @@ FailureOr<Assembly> cuda::assemble(Location location, StringRef ptx,
       if (!file.empty())
         llvm::sys::fs::remove(file);
   });
-  int descriptor = -1;
-  std::error_code error =
-      llvm::sys::fs::createTemporaryFile("reprise", "ptx", descriptor, input);
-  if (!error) {
-    llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
-    os << ptx;
-    os.close();
-    error = os.error();
-    os.clear_error();
-  }
+  std::error_code error = writeTemporary(ptx, input);
   if (!error)
     error = llvm::sys::fs::createTemporaryFile("reprise", "cubin", output);
   if (!error)

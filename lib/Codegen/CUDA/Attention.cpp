@@ -16,7 +16,8 @@
 
 #include "Attention.h"
 #include "AsyncCopies.h"
-#include "AttentionTile.h"
+#include "AttentionProducts.h"
+#include "AttentionScores.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -34,88 +35,100 @@ public:
   ForwardEmitter(codegen::Code &outer, const AttentionShape &shape,
                  const Division &division, const AttentionPlaces &places)
       : code(outer, places.shared), places(places), shape(shape),
-        division(division),
-        tile(code, shape, division, places, places.operands[3]) {}
+        division(division), tiles(code, shape, division),
+        unit(MatrixUnit::create(code, shape, division)),
+        dropout(code, shape, division, places, places.operands[3]) {}
 
-  int64_t tiles() const {
+  int64_t numTiles() const {
     return llvm::divideCeil(shape.length, division.ownRows());
   }
   void emit();
 
 private:
+  /// The queries from `first` on of head `head`, which is head `inEntry` of an
+  /// entry of the batch.
+  struct Place {
+    Value head, first, entry, inEntry, keyHead;
+  };
+  Place placeOf(Value index);
   Values step(ValueRange state, const Scores &where, Value keys, Value values);
-  void write(ValueRange state, Value head, Value first,
-             const AttentionTile::Matrix &out);
+  void write(ValueRange state, Value head, Value first, const Matrix &out);
 
   Warp code;
   const AttentionPlaces &places;
   const AttentionShape &shape;
   const Division &division;
-  AttentionTile tile;
+  const SharedTiles tiles;
+  const std::unique_ptr<MatrixUnit> unit;
+  const ScoreDropout dropout;
   Values queries; ///< kept
 };
 } // namespace
 
-void ForwardEmitter::emit() {
+ForwardEmitter::Place ForwardEmitter::placeOf(Value index) {
   // Blocks with most keys come first: no block is left that runs alone.
-  Value index = code.blockIndex();
-  Value head = code.div(index, tiles());
+  Value head = code.div(index, numTiles());
   Value first =
-      code.mul(code.sub(code.i32(tiles() - 1), code.rem(index, tiles())),
+      code.mul(code.sub(code.i32(numTiles() - 1), code.rem(index, numTiles())),
                division.ownRows());
   Value entry = code.div(head, shape.queryHeads);
   Value inEntry = code.rem(head, shape.queryHeads);
-  Value keyHead = code.div(inEntry, shape.group());
-  auto query = tile.matrix(places.operands[0], entry, inEntry, shape.queryHeads,
-                           shape.width);
-  auto key = tile.matrix(places.operands[1], entry, keyHead, shape.keyHeads,
-                         shape.width);
-  auto value = tile.matrix(places.operands[2], entry, keyHead, shape.keyHeads,
-                           shape.valueWidth);
+  return {head, first, entry, inEntry, code.div(inEntry, shape.group())};
+}
 
-  tile.copy(query, first, division.ownRows(), tile.ownTile(0));
+void ForwardEmitter::emit() {
+  const Place at = placeOf(code.blockIndex());
+  auto query = tiles.matrix(places.operands[0], at.entry, at.inEntry,
+                            shape.queryHeads, shape.width);
+  auto key = tiles.matrix(places.operands[1], at.entry, at.keyHead,
+                          shape.keyHeads, shape.width);
+  auto value = tiles.matrix(places.operands[2], at.entry, at.keyHead,
+                            shape.keyHeads, shape.valueWidth);
+
+  tiles.copy(query, at.first, division.ownRows(), tiles.own(0));
   commitCopies(code);
 
   // The maximum and, of this thread's columns, the sum for both of its rows.
   Values state = {code.f32(-1e30), code.f32(-1e30), code.f32(0), code.f32(0)};
-  state.append(tile.zeros(shape.valueWidth));
+  state.append(unit->zeros(shape.valueWidth));
   Value end =
-      code.min(code.add(first, division.ownRows()), code.i32(shape.length));
+      code.min(code.add(at.first, division.ownRows()), code.i32(shape.length));
   Value count =
       code.div(code.add(end, division.tileRows - 1), division.tileRows);
   auto firstOf = [&](Value step) { return code.mul(step, division.tileRows); };
-  state = tile.walk(
+  state = tiles.walk(
       count, state,
       [&](Value step) {
-        tile.copy(key, firstOf(step), division.tileRows,
-                  tile.walkedTile(step, 0));
-        tile.copy(value, firstOf(step), division.tileRows,
-                  tile.walkedTile(step, 1));
+        tiles.copy(key, firstOf(step), division.tileRows,
+                   tiles.walked(step, 0));
+        tiles.copy(value, firstOf(step), division.tileRows,
+                   tiles.walked(step, 1));
       },
       [&] {
-        if (tile.isAsync())
+        if (unit->isAsync())
           return;
         waitForCopies(code, 1);
-        code.barrier();
-        queries = tile.rowsToKeep(tile.ownTile(0), shape.width);
+        barrier(code);
+        queries = unit->rowsToKeep(tiles.own(0), shape.width);
       },
       [&](Value index, ValueRange state) {
-        return step(state, {head, first, firstOf(index), false},
-                    tile.walkedTile(index, 0), tile.walkedTile(index, 1));
+        return step(state, {at.head, at.first, firstOf(index), false},
+                    tiles.walked(index, 0), tiles.walked(index, 1));
       });
-  write(state, head, first,
-        tile.matrix(places.results[0], entry, inEntry, shape.queryHeads,
-                    shape.valueWidth));
+  write(state, at.head, at.first,
+        tiles.matrix(places.results[0], at.entry, at.inEntry, shape.queryHeads,
+                     shape.valueWidth));
 }
 
 /// One tile of keys.
 ForwardEmitter::Values ForwardEmitter::step(ValueRange state,
                                             const Scores &where, Value keys,
                                             Value values) {
-  Values scores = tile.masked(
-      tile.finish(tile.products(tile.ownTile(0), keys, shape.width, queries)),
+  Values scores = masked(
+      code, division,
+      unit->finish(unit->products(tiles.own(0), keys, shape.width, queries)),
       where);
-  Values factors = tile.factors(where);
+  Values factors = dropout.factors(where);
   // In powers of two: p = 2^(log2(e) scale (score - max)).
   Value scale = code.f32(shape.scale / kLn2);
   Values next(state.begin(), state.begin() + 4), sums(state.drop_front(4));
@@ -127,15 +140,15 @@ ForwardEmitter::Values ForwardEmitter::step(ValueRange state,
     for (size_t i = 0; i < scores.size(); ++i)
       if (ofRow(i))
         best = code.max(best, scores[i]);
-    max = code.max(max, code.reduceLanes(best, 4, [&](Value a, Value b) {
-      return code.max(a, b);
-    }));
-    decay[r] = code.exp2(code.mul(code.sub(state[r], max), scale));
+    max = code.max(max, reduceLanes(code, best, 4, [&](Value a, Value b) {
+                     return code.max(a, b);
+                   }));
+    decay[r] = exp2(code, code.mul(code.sub(state[r], max), scale));
     Value shift = arith::NegFOp::create(code, code.mul(max, scale));
     Value total = code.mul(state[2 + r], decay[r]);
     for (size_t i = 0; i < scores.size(); ++i)
       if (ofRow(i)) {
-        scores[i] = code.exp2(code.fma(scores[i], scale, shift));
+        scores[i] = exp2(code, code.fma(scores[i], scale, shift));
         total = code.add(total, scores[i]);
         if (!factors.empty())
           scores[i] = code.mul(scores[i], factors[i]);
@@ -144,19 +157,19 @@ ForwardEmitter::Values ForwardEmitter::step(ValueRange state,
   }
   for (size_t i = 0; i < sums.size(); ++i)
     sums[i] = code.mul(sums[i], decay[i / 2 % 2]);
-  next.append(tile.finish(tile.addProducts(sums, scores, values)));
+  next.append(unit->finish(unit->addProducts(sums, scores, values)));
   return next;
 }
 
 void ForwardEmitter::write(ValueRange state, Value head, Value first,
-                           const AttentionTile::Matrix &out) {
+                           const Matrix &out) {
   Value shares[2];
-  Value lse = code.toDevice(places.results[1]);
+  Value lse = toDevice(code, places.results[1]);
   for (int64_t r = 0; r < 2; ++r) {
-    Value total = code.reduceLanes(
-        state[2 + r], 4, [&](Value a, Value b) { return code.add(a, b); });
+    Value total = reduceLanes(code, state[2 + r], 4,
+                              [&](Value a, Value b) { return code.add(a, b); });
     shares[r] = arith::DivFOp::create(code, code.f32(1), total);
-    Value position = code.add(first, tile.ownRow(r));
+    Value position = code.add(first, ownRow(code, r));
     Value writes = code.both(code.isLess(code.quad, 1),
                              code.isLess(position, shape.length));
     code.choose(
@@ -166,12 +179,12 @@ void ForwardEmitter::write(ValueRange state, Value head, Value first,
                                   math::LogOp::create(code, total));
           Value at = code.add(code.mul(code.widen(head), shape.length),
                               code.widen(position));
-          code.storeDevice(logSum, lse, at);
+          storeDevice(code, logSum, lse, at);
           return {};
         },
         [] { return Values(); });
   }
-  tile.store(out, first, state.drop_front(4), shares);
+  tiles.store(out, first, state.drop_front(4), shares);
 }
 
 FailureOr<LaunchShape> cuda::emitAttention(codegen::Code &code,
@@ -185,7 +198,7 @@ FailureOr<LaunchShape> cuda::emitAttention(codegen::Code &code,
   ForwardEmitter forward(code, shape, division, places);
   forward.emit();
   return launchOf(shape, division,
-                  forward.tiles() * shape.queryHeads * shape.batch);
+                  forward.numTiles() * shape.queryHeads * shape.batch);
 }
 
 bool cuda::hasWarpGroupForm(rt::AttentionOp op) {

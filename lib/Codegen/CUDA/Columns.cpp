@@ -42,6 +42,13 @@ static constexpr int64_t kSideBySide = 6;
 static constexpr int64_t kLeastRows = 8;
 
 namespace {
+/// How the columns are divided, and the rows of each strip.
+struct Layout {
+  int64_t side, groups;   ///< threads side by side, and groups of them
+  int64_t strips, splits; ///< blocks side by side, and of one strip
+  int64_t rows;           ///< of a block
+};
+
 class ColumnEmitter {
 public:
   ColumnEmitter(DeviceCode &code, const LoopNest &nest, DeviceKernel &kernel)
@@ -70,7 +77,6 @@ private:
   void combineBlocks(ArrayRef<Value> sums);
   void finish(ArrayRef<Value> totals);
   void storeAll(Role role, Value isThere);
-  Value neutral(linalg::GenericOp op, unsigned index);
   void forEach(
       function_ref<void(linalg::GenericOp, unsigned, unsigned)> body) const {
     unsigned number = 0;
@@ -84,8 +90,7 @@ private:
   DeviceKernel &kernel;
   Expressions here;
   SmallVector<linalg::GenericOp> reductions;
-  int64_t side, groups;   ///< threads side by side, and groups of them
-  int64_t strips, splits; ///< blocks side by side, and of one strip
+  Layout layout;
   Value thread, strip, split, column;
   Value isThere; ///< whether the column is; null where it always is
   Value shared;  ///< sums of warps, then a flag
@@ -94,7 +99,8 @@ private:
 };
 } // namespace
 
-Value ColumnEmitter::neutral(linalg::GenericOp op, unsigned index) {
+/// What a reduction leaves as it is.
+static Value neutral(DeviceCode &code, linalg::GenericOp op, unsigned index) {
   Operation *combine =
       op.getBody()->getTerminator()->getOperand(index).getDefiningOp();
   return code.splat(
@@ -175,11 +181,11 @@ SmallVector<Value> ColumnEmitter::addRow(Value r, Value stage,
 SmallVector<Value> ColumnEmitter::sumRows(Value first, Value end) {
   SmallVector<Value> sums;
   forEach([&](linalg::GenericOp op, unsigned i, unsigned) {
-    sums.push_back(neutral(op, i));
+    sums.push_back(neutral(code, op, i));
   });
   if (ahead.empty()) { // Too narrow to be copied.
-    sums =
-        code.loop(first, end, groups, sums, [&](Value r, ValueRange carried) {
+    sums = code.loop(
+        first, end, layout.groups, sums, [&](Value r, ValueRange carried) {
           here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
           return addRow(r, {}, carried);
         });
@@ -188,18 +194,20 @@ SmallVector<Value> ColumnEmitter::sumRows(Value first, Value end) {
     return sums;
   }
   for (int64_t k = 0; k < stages; ++k)
-    copyRow(code.add(first, k * groups), end, code.i64(k));
+    copyRow(code.add(first, k * layout.groups), end, code.i64(k));
   sums.push_back(code.i64(0));
-  sums = code.loop(first, end, groups, sums, [&](Value r, ValueRange carried) {
-    here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
-    Value stage = carried.back();
-    waitForCopies(code, stages - 1);
-    SmallVector<Value> next = addRow(r, stage, carried.drop_back());
-    copyRow(code.add(r, stages * groups), end, stage);
-    Value after = code.add(stage, 1);
-    next.push_back(code.select(code.less(after, stages), after, code.i64(0)));
-    return next;
-  });
+  sums = code.loop(
+      first, end, layout.groups, sums, [&](Value r, ValueRange carried) {
+        here.setTaskAnchor(code.getInsertionBlock()->getParentOp());
+        Value stage = carried.back();
+        waitForCopies(code, stages - 1);
+        SmallVector<Value> next = addRow(r, stage, carried.drop_back());
+        copyRow(code.add(r, stages * layout.groups), end, stage);
+        Value after = code.add(stage, 1);
+        next.push_back(
+            code.select(code.less(after, stages), after, code.i64(0)));
+        return next;
+      });
   here.setTaskAnchor(nullptr);
   here.enterTask();
   sums.pop_back();
@@ -212,23 +220,24 @@ SmallVector<Value> ColumnEmitter::sumRows(Value first, Value end) {
 
 /// The sums of the block for the columns of this thread, in all groups.
 SmallVector<Value> ColumnEmitter::combineBlock(ArrayRef<Value> sums) {
-  int64_t warps = kThreads / kWarp, width = side * code.lanes;
-  Value place = code.mul(code.remainder(thread, side), code.lanes);
+  int64_t warps = kThreads / kWarp, width = layout.side * code.lanes;
+  Value place = code.mul(code.remainder(thread, layout.side), code.lanes);
   Value warp = code.divide(thread, kWarp);
   SmallVector<Value> ofWarp(sums);
   forEach([&](linalg::GenericOp op, unsigned i, unsigned number) {
     SmallVector<Value> lanes;
     for (int64_t lane = 0; lane < code.lanes; ++lane)
       lanes.push_back(code.combineInWarp(
-          vector::ExtractOp::create(code, sums[number], lane), kWarp / side,
-          side, [&](Value a, Value b) { return here.combine(op, i, a, b); }));
+          vector::ExtractOp::create(code, sums[number], lane),
+          kWarp / layout.side, layout.side,
+          [&](Value a, Value b) { return here.combine(op, i, a, b); }));
     ofWarp[number] = vector::FromElementsOp::create(
         code, cast<VectorType>(sums[number].getType()), lanes);
   });
   auto at = [&](unsigned number, Value ofWarp) {
     return code.add(code.mul(code.add(ofWarp, number * warps), width), place);
   };
-  code.when(code.less(code.remainder(thread, kWarp), side), [&] {
+  code.when(code.less(code.remainder(thread, kWarp), layout.side), [&] {
     for (auto [number, value] : llvm::enumerate(ofWarp))
       code.store(value, shared, at(number, warp), {}, code.lanes);
   });
@@ -251,13 +260,13 @@ SmallVector<Value> ColumnEmitter::combineBlock(ArrayRef<Value> sums) {
 void ColumnEmitter::combineBlocks(ArrayRef<Value> sums) {
   Type f32 = code.getF32Type(), i32 = code.getI32Type();
   Value scratch =
-      kernel.takeScratch(code, sums.size() * splits * nest.cols * 4);
-  Value counters = kernel.takeCounters(code, strips);
+      kernel.takeScratch(code, sums.size() * layout.splits * nest.cols * 4);
+  Value counters = kernel.takeCounters(code, layout.strips);
   auto at = [&](unsigned number, Value part) {
-    return code.add(code.mul(code.add(part, number * splits), nest.cols),
+    return code.add(code.mul(code.add(part, number * layout.splits), nest.cols),
                     column);
   };
-  Value isFirst = code.less(thread, side);
+  Value isFirst = code.less(thread, layout.side);
   code.when(isThere ? code.both(isFirst, isThere) : isFirst, [&] {
     for (auto [number, value] : llvm::enumerate(sums))
       code.store(value, scratch, at(number, split), {}, code.lanes);
@@ -268,7 +277,7 @@ void ColumnEmitter::combineBlocks(ArrayRef<Value> sums) {
   Value flag = code.i64(0);
   code.when(code.equal(thread, 0), [&] {
     code.fence();
-    Value most = code.scalar(i32, splits - 1);
+    Value most = code.scalar(i32, layout.splits - 1);
     Value before = LLVM::AtomicRMWOp::create(
         code, LLVM::AtomicBinOp::uinc_wrap, code.address(counters, i32, strip),
         most, LLVM::AtomicOrdering::monotonic, "device");
@@ -276,16 +285,16 @@ void ColumnEmitter::combineBlocks(ArrayRef<Value> sums) {
   });
   code.barrier();
   Value before = code.load(i32, shared, flag);
-  code.when(code.equal(before, code.scalar(i32, splits - 1)), [&] {
+  code.when(code.equal(before, code.scalar(i32, layout.splits - 1)), [&] {
     code.fence();
     code.barrier(); // the flag has been read
     SmallVector<Value> parts;
     forEach([&](linalg::GenericOp op, unsigned i, unsigned) {
-      parts.push_back(neutral(op, i));
+      parts.push_back(neutral(code, op, i));
     });
     parts = code.loop(
-        code.divide(thread, side), code.i64(splits), groups, parts,
-        [&](Value part, ValueRange carried) {
+        code.divide(thread, layout.side), code.i64(layout.splits),
+        layout.groups, parts, [&](Value part, ValueRange carried) {
           SmallVector<Value> next;
           forEach([&](linalg::GenericOp op, unsigned i, unsigned number) {
             Value value = code.load(code.lanesOf(f32), scratch,
@@ -306,7 +315,7 @@ void ColumnEmitter::finish(ArrayRef<Value> totals) {
     here.set(op.getResult(i), Role::Column,
              here.combine(op, i, here.initial(op, i), totals[number]));
   });
-  Value isFirst = code.less(thread, side);
+  Value isFirst = code.less(thread, layout.side);
   storeAll(Role::Column, isThere ? code.both(isFirst, isThere) : isFirst);
 }
 
@@ -327,52 +336,64 @@ void ColumnEmitter::storeAll(Role role, Value condition) {
     store();
 }
 
-LogicalResult ColumnEmitter::emit() {
-  for (linalg::GenericOp op : reductions)
-    for (auto [index, result] : llvm::enumerate(op.getResults())) {
-      Operation *combine =
-          op.getBody()->getTerminator()->getOperand(index).getDefiningOp();
-      if (!getElementTypeOrSelf(result.getType()).isF32() ||
-          !arith::getNeutralElement(combine))
-        return op.emitOpError("needs column reductions of f32 by an op with a "
-                              "neutral element, but got '")
-               << combine->getName() << "' of "
-               << getElementTypeOrSelf(result.getType());
-    }
-  code.lanes = chooseLanes(nest, kernel.source, nest.cols);
-  int64_t chunks = nest.cols / code.lanes;
-  side = std::min<int64_t>(llvm::bit_ceil(uint64_t(chunks)),
-                           code.lanes >= 4 ? 8 : kWarp / code.lanes);
-  groups = kThreads / side;
-  strips = llvm::divideCeil(chunks, side);
-  splits = std::max<int64_t>(
+/// Fails for what is not summed in one order here.
+static LogicalResult verify(linalg::GenericOp op) {
+  for (auto [index, result] : llvm::enumerate(op.getResults())) {
+    Operation *combine =
+        op.getBody()->getTerminator()->getOperand(index).getDefiningOp();
+    if (!getElementTypeOrSelf(result.getType()).isF32() ||
+        !arith::getNeutralElement(combine))
+      return op.emitOpError("needs column reductions of f32 by an op with a "
+                            "neutral element, but got '")
+             << combine->getName() << "' of "
+             << getElementTypeOrSelf(result.getType());
+  }
+  return success();
+}
+
+static Layout chooseLayout(const LoopNest &nest, int64_t lanes) {
+  int64_t chunks = nest.cols / lanes;
+  int64_t side = std::min<int64_t>(llvm::bit_ceil(uint64_t(chunks)),
+                                   lanes >= 4 ? 8 : kWarp / lanes);
+  int64_t groups = kThreads / side;
+  int64_t strips = llvm::divideCeil(chunks, side);
+  int64_t splits = std::max<int64_t>(
       1, std::min(kBlocks / strips, nest.rows / (groups * kLeastRows)));
   int64_t rows = llvm::alignTo(llvm::divideCeil(nest.rows, splits), groups);
-  splits = llvm::divideCeil(nest.rows, rows);
-  kernel.setLaunch(code, strips * splits, kThreads);
+  return {side, groups, strips, int64_t(llvm::divideCeil(nest.rows, rows)),
+          rows};
+}
+
+LogicalResult ColumnEmitter::emit() {
+  for (linalg::GenericOp op : reductions)
+    if (failed(verify(op)))
+      return failure();
+  code.lanes = chooseLanes(nest, kernel.source, nest.cols);
+  layout = chooseLayout(nest, code.lanes);
+  kernel.setLaunch(code, layout.strips * layout.splits, kThreads);
   unsigned results = 0;
   forEach([&](linalg::GenericOp, unsigned, unsigned) { ++results; });
-  shared = kernel.takeShared(code, results * (kThreads / kWarp) * side *
+  shared = kernel.takeShared(code, results * (kThreads / kWarp) * layout.side *
                                        code.lanes * 4);
 
   thread = code.thread();
   Value block = code.block();
-  strip = code.remainder(block, strips);
-  split = code.divide(block, strips);
-  column =
-      code.mul(code.add(code.mul(strip, side), code.remainder(thread, side)),
-               code.lanes);
-  if (strips * side != chunks) {
+  strip = code.remainder(block, layout.strips);
+  split = code.divide(block, layout.strips);
+  column = code.mul(code.add(code.mul(strip, layout.side),
+                             code.remainder(thread, layout.side)),
+                    code.lanes);
+  if (layout.strips * layout.side * code.lanes != nest.cols) {
     isThere = code.less(column, nest.cols);
     column = code.select(isThere, column, code.i64(0));
   }
   findAhead();
   here.enterTask();
-  Value from = code.mul(split, rows);
-  Value end = code.min(code.add(from, rows), nest.rows);
-  SmallVector<Value> sums =
-      combineBlock(sumRows(code.add(from, code.divide(thread, side)), end));
-  if (splits > 1)
+  Value from = code.mul(split, layout.rows);
+  Value end = code.min(code.add(from, layout.rows), nest.rows);
+  SmallVector<Value> sums = combineBlock(
+      sumRows(code.add(from, code.divide(thread, layout.side)), end));
+  if (layout.splits > 1)
     combineBlocks(sums);
   else
     finish(sums);

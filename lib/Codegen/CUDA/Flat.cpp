@@ -23,6 +23,44 @@ static constexpr int64_t kThreads = 256;
 /// chunk each.
 static constexpr int64_t kManyBlocks = 2048;
 
+namespace {
+/// A chunk of a thread, with what is to be stored of it.
+struct Part {
+  Value isThere; ///< null where it always is
+  Expressions::Chunk chunk;
+  SmallVector<Value> values;
+};
+} // namespace
+
+/// Computes the chunk of column `column`, where it comes before `whole` if that
+/// is given.
+static Part emitPart(DeviceCode &code, const LoopNest &nest, Expressions &here,
+                     Value column, std::optional<int64_t> whole) {
+  Part part;
+  if (whole) {
+    part.isThere = code.less(column, *whole);
+    column = code.select(part.isThere, column, code.i64(0));
+  }
+  here.enterChunk(column, {});
+  for (const LoopNest::Output &output : nest.outputs())
+    part.values.push_back(here.get(output.root, output.role));
+  part.chunk = here.leaveChunk();
+  return part;
+}
+
+static void storePart(DeviceCode &code, const LoopNest &nest, Expressions &here,
+                      Part &part) {
+  here.resumeChunk(std::move(part.chunk));
+  auto store = [&] {
+    for (auto [output, value] : llvm::zip(nest.outputs(), part.values))
+      here.store(output, value);
+  };
+  if (part.isThere)
+    code.when(part.isThere, store);
+  else
+    store();
+}
+
 LogicalResult cuda::emitFlat(DeviceCode &code, const LoopNest &nest,
                              DeviceKernel &kernel) {
   code.lanes = chooseLanes(nest, kernel.source, 8);
@@ -39,37 +77,16 @@ LogicalResult cuda::emitFlat(DeviceCode &code, const LoopNest &nest,
   Value first = code.add(code.mul(block, perBlock * chunks),
                          code.mul(thread, code.lanes));
 
-  struct Part {
-    Value isThere; ///< null where it always is
-    Expressions::Chunk chunk;
-    SmallVector<Value> values;
-  };
+  std::optional<int64_t> end;
+  if (whole != blocks * perBlock * chunks)
+    end = whole;
   SmallVector<Part> parts;
   if (whole > 0)
-    for (int64_t k = 0; k < chunks; ++k) {
-      Part part;
-      Value column = code.add(first, k * perBlock);
-      if (whole != blocks * perBlock * chunks) {
-        part.isThere = code.less(column, whole);
-        column = code.select(part.isThere, column, code.i64(0));
-      }
-      here.enterChunk(column, {});
-      for (const LoopNest::Output &output : nest.outputs())
-        part.values.push_back(here.get(output.root, output.role));
-      part.chunk = here.leaveChunk();
-      parts.push_back(std::move(part));
-    }
-  for (Part &part : parts) {
-    here.resumeChunk(std::move(part.chunk));
-    auto store = [&] {
-      for (auto [output, value] : llvm::zip(nest.outputs(), part.values))
-        here.store(output, value);
-    };
-    if (part.isThere)
-      code.when(part.isThere, store);
-    else
-      store();
-  }
+    for (int64_t k = 0; k < chunks; ++k)
+      parts.push_back(
+          emitPart(code, nest, here, code.add(first, k * perBlock), end));
+  for (Part &part : parts)
+    storePart(code, nest, here, part);
   if (whole < size)
     // What is left is the last thread's.
     code.when(code.both(code.equal(block, blocks - 1),

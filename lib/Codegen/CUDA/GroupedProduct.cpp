@@ -26,6 +26,7 @@
 #include "ExpertKernels.h"
 #include "ProductTerms.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "reprise/Codegen/Common/Numbers.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -129,7 +130,7 @@ int64_t ProductEmitter::countBlocks() {
 }
 
 Value ProductEmitter::loadOffset(Value group) {
-  return code.loadDevice(code.getI32Type(), offsets, code.widen(group));
+  return loadDevice(code, code.getI32Type(), offsets, code.widen(group));
 }
 
 /// The last group that begins at tile `number` or before it, and the number of
@@ -220,8 +221,8 @@ void ProductEmitter::storePair(Value low, Value high, Value at, Value col) {
   };
   auto one = [&](Value sum, Value to) {
     if (addend)
-      sum = add(sum, code.loadDevice(elementOfC, addend, to));
-    code.storeDevice(code.fromF32(sum, elementOfC), out, to);
+      sum = add(sum, loadDevice(code, elementOfC, addend, to));
+    storeDevice(code, fromF32(code, sum, elementOfC), out, to);
   };
   if (!pairsOfC) {
     one(low, at);
@@ -236,15 +237,15 @@ void ProductEmitter::storePair(Value low, Value high, Value at, Value col) {
   }
   auto two = VectorType::get({2}, elementOfC);
   if (addend) {
-    Value old = code.loadDevice(two, addend, at);
+    Value old = loadDevice(code, two, addend, at);
     low = add(low, vector::ExtractOp::create(code, old, 0));
     high = add(high, vector::ExtractOp::create(code, old, 1));
   }
   Value pair = vector::FromElementsOp::create(
       code, two,
-      ValueRange{code.fromF32(low, elementOfC),
-                 code.fromF32(high, elementOfC)});
-  code.storeDevice(pair, out, at);
+      ValueRange{fromF32(code, low, elementOfC),
+                 fromF32(code, high, elementOfC)});
+  storeDevice(code, pair, out, at);
 }
 
 void ProductEmitter::store(ValueRange sums, Value matrix, Value warpRow,

@@ -40,7 +40,7 @@ ProductTerms::ProductTerms(Warp &code, const ProductTile &tile,
 Value ProductTerms::rowOf(const ProductSide &side, Value row) {
   if (side.order)
     row = code.div(
-        code.loadDevice(code.getI32Type(), side.order, code.widen(row)),
+        loadDevice(code, code.getI32Type(), side.order, code.widen(row)),
         side.slots);
   return code.mul(code.widen(row), side.stride);
 }
@@ -84,14 +84,14 @@ void ProductTerms::copyPart(const ProductSide &side, Value to, Value from,
   from = code.select(isThere, from, code.i64(0));
   if (side.inVectors) {
     Value valid = code.select(isThere, code.i32(kTermVector), code.i32(0));
-    code.copyAsync(to, code.address(side.base, side.element, from), valid);
+    copyVector(code, to, code.address(side.base, side.element, from), valid);
     return;
   }
   // Elements of rows that begin anywhere go through registers.
   Value zero =
       arith::ConstantOp::create(code, code.getFloatAttr(side.element, 0));
-  Value element = code.loadDevice(side.element, side.base, from);
-  code.storeShared(code.select(isThere, element, zero), to);
+  Value element = loadDevice(code, side.element, side.base, from);
+  storeShared(code, code.select(isThere, element, zero), to);
 }
 
 /// Begins to copy the terms of a step.
@@ -153,7 +153,7 @@ ProductTerms::Values ProductTerms::sum(Value numTerms, Value firstTerm) {
                        waitForCopies(code, kPlaces - 2);
                        // The terms of this step are there, and nobody reads
                        // those of the last one any more.
-                       code.barrier();
+                       barrier(code);
                        begin(code.add(step, kPlaces - 1));
                        Value place = placeOf(step);
                        return a.element.isBF16() ? multiplyTerms(place, old)
@@ -180,8 +180,8 @@ ProductTerms::Values ProductTerms::fragmentOfA(Value place, int64_t block,
     row = code.add(code.add(code.mul(half, 8), code.rem(code.lane, 8)), term);
   }
   Value at = code.add(code.mul(row, a.strideBytes()), code.mul(col, 2));
-  return code.loadMatrices(code.add(code.add(place, a.begin), at),
-                           /*transposed=*/!a.ofTerms);
+  return loadMatrices(code, code.add(code.add(place, a.begin), at),
+                      /*transposed=*/!a.ofTerms);
 }
 
 /// 16 terms by 16 columns of B, 8 of them for each product.
@@ -197,8 +197,8 @@ ProductTerms::Values ProductTerms::fragmentOfB(Value place, int64_t block,
     col = code.add(col, code.mul(half, 8));
   }
   Value at = code.add(code.mul(row, b.strideBytes()), code.mul(col, 2));
-  return code.loadMatrices(code.add(code.add(place, b.begin), at),
-                           /*transposed=*/!b.ofTerms);
+  return loadMatrices(code, code.add(code.add(place, b.begin), at),
+                      /*transposed=*/!b.ofTerms);
 }
 
 ProductTerms::Values ProductTerms::multiplyTerms(Value place, ValueRange old) {
@@ -214,8 +214,8 @@ ProductTerms::Values ProductTerms::multiplyTerms(Value place, ValueRange old) {
         for (int64_t h = 0; h < 2; ++h) {
           MutableArrayRef<Value> part(sums.data() + r * inRow + c / 2 + 4 * h,
                                       4);
-          llvm::copy(code.multiply(row, ValueRange(cols).slice(2 * h, 2),
-                                   ValueRange(ArrayRef<Value>(part))),
+          llvm::copy(multiply(code, row, ValueRange(cols).slice(2 * h, 2),
+                              ValueRange(ArrayRef<Value>(part))),
                      part.begin());
         }
     }
@@ -242,7 +242,7 @@ ProductTerms::Values ProductTerms::numbersOf(const ProductSide &side,
                               code.mul(term, 4))
                    : code.add(code.mul(code.add(term, i), side.strideBytes()),
                               code.mul(row, 4));
-    Value loaded = code.loadShared(type, code.add(base, at));
+    Value loaded = loadShared(code, type, code.add(base, at));
     for (int64_t k = 0; k < length; ++k)
       numbers[side.ofTerms ? k * width + i : i * width + k] =
           isWide ? Value(vector::ExtractOp::create(code, loaded, k)) : loaded;

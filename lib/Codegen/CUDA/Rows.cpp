@@ -47,6 +47,32 @@ struct Layout {
   int64_t rowsOfBlock;
 };
 
+/// Inputs of a row too long for registers that wait in shared memory, from the
+/// phase on that reads them first.
+class WaitingInputs {
+public:
+  /// Takes room for those that have an element for each column, if there is
+  /// enough for all of them and a phase that reads them again.
+  void makeRoom(DeviceCode &code, const LoopNest &nest, DeviceKernel &kernel);
+  /// Of the chunk at `column`, lets `here` have those that are there.
+  void provide(DeviceCode &code, Expressions &here, Value column) const;
+  /// And keeps those that it has read.
+  void keep(DeviceCode &code, Expressions &here, Value column);
+  /// What this phase has read is there in the next one.
+  void finishPhase() {
+    for (Waiting &input : all)
+      input.isThere |= isRead.contains(input.root);
+  }
+
+private:
+  struct Waiting {
+    Value root, place;
+    bool isThere;
+  };
+  SmallVector<Waiting> all;
+  llvm::SmallDenseSet<Value> isRead;
+};
+
 class RowEmitter {
 public:
   RowEmitter(DeviceCode &code, const LoopNest &nest, DeviceKernel &kernel)
@@ -66,7 +92,6 @@ private:
   SmallVector<Value> walkChunks(ArrayRef<Value> columns, ValueRange sums,
                                 ArrayRef<linalg::GenericOp> reductions,
                                 ArrayRef<const LoopNest::Output *> outputs);
-  void makeRoom();
   void complete(ArrayRef<linalg::GenericOp> reductions,
                 ArrayRef<Value> accumulators);
   SmallVector<Value> combineWarps(ArrayRef<Value> values,
@@ -74,18 +99,6 @@ private:
   void takeRowOutputs(int64_t phase);
   void storeRowOutputs();
   void whenThere(Value isThere, function_ref<void()> body);
-  bool isReadAcross() const;
-  bool sharesRow() const;
-
-  /// Calls `body` for each result of `reductions`, counted through.
-  static void
-  forEach(ArrayRef<linalg::GenericOp> reductions,
-          function_ref<void(linalg::GenericOp, unsigned, unsigned)> body) {
-    unsigned number = 0;
-    for (linalg::GenericOp op : reductions)
-      for (unsigned i = 0; i < op.getNumResults(); ++i)
-        body(op, i, number++);
-  }
 
   DeviceCode &code;
   const LoopNest &nest;
@@ -97,17 +110,20 @@ private:
   Value isLive; ///< whether the row is there; null where it always is
   SmallVector<Expressions::Chunk> chunks;
   Value lastIsThere; ///< of the last chunk; null where it always is
-  /// Inputs that wait in shared memory, from the phase on that reads them
-  /// first.
-  struct Waiting {
-    Value root, place;
-    bool isThere;
-  };
-  SmallVector<Waiting> waiting;
-  llvm::SmallDenseSet<Value> isRead;
+  WaitingInputs waiting;
   SmallVector<std::pair<const LoopNest::Output *, Value>> rowOutputs;
 };
 } // namespace
+
+/// Calls `body` for each result of `reductions`, counted through.
+static void
+forEach(ArrayRef<linalg::GenericOp> reductions,
+        function_ref<void(linalg::GenericOp, unsigned, unsigned)> body) {
+  unsigned number = 0;
+  for (linalg::GenericOp op : reductions)
+    for (unsigned i = 0; i < op.getNumResults(); ++i)
+      body(op, i, number++);
+}
 
 //===----------------------------------------------------------------------===//
 // Who does what
@@ -156,7 +172,7 @@ static Layout chooseLayout(const LoopNest &nest, func::FuncOp source,
 
 /// Whether a thread reads what another one may write: an element of another
 /// column, of an input whose buffer an output has.
-bool RowEmitter::isReadAcross() const {
+static bool isReadAcross(DeviceKernel &kernel) {
   bool found = false;
   kernel.source.walk([&](tensor::ExtractOp extract) {
     if (auto root = dyn_cast<BlockArgument>(getRoot(extract.getTensor())))
@@ -166,7 +182,7 @@ bool RowEmitter::isReadAcross() const {
 }
 
 /// Whether a value of which a row has one is in the buffer of an input.
-bool RowEmitter::sharesRow() const {
+static bool sharesRow(const LoopNest &nest, DeviceKernel &kernel) {
   for (unsigned i = 0; i < kernel.source.getNumArguments(); ++i)
     for (const LoopNest::Output &output : nest.outputs())
       if (output.role == Role::Row &&
@@ -258,7 +274,7 @@ void RowEmitter::walkRegisters(ArrayRef<linalg::GenericOp> reductions,
       stored[k].push_back(here.get(output->root, Role::Full));
     chunk = here.leaveChunk();
   }
-  if (!outputs.empty() && isReadAcross())
+  if (!outputs.empty() && isReadAcross(kernel))
     code.barrier();
   for (size_t k = 0; !outputs.empty() && k < chunks.size(); ++k) {
     here.resumeChunk(std::move(chunks[k]));
@@ -272,9 +288,8 @@ void RowEmitter::walkRegisters(ArrayRef<linalg::GenericOp> reductions,
   complete(reductions, sums);
 }
 
-/// Takes shared memory for the inputs that have an element for each column, if
-/// there is enough for all of them and a phase that reads them again.
-void RowEmitter::makeRoom() {
+void WaitingInputs::makeRoom(DeviceCode &code, const LoopNest &nest,
+                             DeviceKernel &kernel) {
   int64_t bytes = 0;
   auto isLong = [&](BlockArgument argument) {
     return cast<ShapedType>(argument.getType()).getNumElements() ==
@@ -291,8 +306,26 @@ void RowEmitter::makeRoom() {
     return;
   for (BlockArgument argument : kernel.source.getArguments())
     if (isLong(argument))
-      waiting.push_back(
+      all.push_back(
           {argument, kernel.takeShared(code, bytesOf(argument)), false});
+}
+
+void WaitingInputs::provide(DeviceCode &code, Expressions &here,
+                            Value column) const {
+  for (const Waiting &input : all)
+    if (input.isThere)
+      here.set(input.root, Role::Full,
+               code.load(code.lanesOf(getElementTypeOrSelf(input.root)),
+                         input.place, column, {}, code.lanes));
+}
+
+void WaitingInputs::keep(DeviceCode &code, Expressions &here, Value column) {
+  for (const Waiting &input : all)
+    if (Value value = here.lookup(input.root, Role::Full);
+        value && !input.isThere) {
+      code.store(value, input.place, column, {}, code.lanes);
+      isRead.insert(input.root);
+    }
 }
 
 /// The chunks at `columns`, which are read before any of them is written.
@@ -305,11 +338,7 @@ RowEmitter::walkChunks(ArrayRef<Value> columns, ValueRange carried,
   SmallVector<SmallVector<Value>> stored(columns.size());
   for (auto [k, column] : llvm::enumerate(columns)) {
     here.enterChunk(column, {});
-    for (const Waiting &input : waiting)
-      if (input.isThere)
-        here.set(input.root, Role::Full,
-                 code.load(code.lanesOf(getElementTypeOrSelf(input.root)),
-                           input.place, column, {}, code.lanes));
+    waiting.provide(code, here, column);
     SmallVector<Value> next;
     for (linalg::GenericOp op : reductions)
       llvm::append_range(
@@ -318,12 +347,7 @@ RowEmitter::walkChunks(ArrayRef<Value> columns, ValueRange carried,
     sums = next;
     for (const LoopNest::Output *output : outputs)
       stored[k].push_back(here.get(output->root, Role::Full));
-    for (const Waiting &input : waiting)
-      if (Value value = here.lookup(input.root, Role::Full);
-          value && !input.isThere) {
-        code.store(value, input.place, column, {}, code.lanes);
-        isRead.insert(input.root);
-      }
+    waiting.keep(code, here, column);
     walked.push_back(here.leaveChunk());
   }
   for (size_t k = 0; k < columns.size(); ++k) {
@@ -343,7 +367,7 @@ void RowEmitter::walkMemory(ArrayRef<linalg::GenericOp> reductions,
   // What the row needs once is computed before the loops, and before anybody
   // writes what another thread may still read.
   Operation *before = nullptr;
-  if (!outputs.empty() && isReadAcross())
+  if (!outputs.empty() && isReadAcross(kernel))
     before = gpu::BarrierOp::create(code);
   int64_t sideBySide = std::max<int64_t>(kSideBySide / code.lanes, 1);
   sideBySide = std::min<int64_t>(sideBySide, 4);
@@ -370,8 +394,7 @@ void RowEmitter::walkMemory(ArrayRef<linalg::GenericOp> reductions,
     length = code.i64(0);
   loop(code.add(first, code.mul(code.divide(length, all), all)),
        code.i64(nest.cols), 1);
-  for (Waiting &input : waiting)
-    input.isThere |= isRead.contains(input.root);
+  waiting.finishPhase();
   here.setTaskAnchor(nullptr);
   here.setRowAnchor(nullptr);
   here.enterChunk({}, {});
@@ -441,7 +464,7 @@ void RowEmitter::takeRowOutputs(int64_t phase) {
 void RowEmitter::storeRowOutputs() {
   if (rowOutputs.empty())
     return;
-  if (sharesRow())
+  if (sharesRow(nest, kernel))
     code.barrier();
   whenThere(code.equal(lane, 0), [&] {
     for (auto [output, value] : rowOutputs)
@@ -461,7 +484,7 @@ LogicalResult RowEmitter::emit() {
   kernel.setLaunch(code, llvm::divideCeil(nest.rows, layout.rowsOfBlock),
                    layout.threads * layout.rowsOfBlock);
   if (layout.chunks == 0)
-    makeRoom();
+    waiting.makeRoom(code, nest, kernel);
   enter();
   for (int64_t phase = 0; phase < nest.numPhases(); ++phase) {
     here.setPhase(phase);

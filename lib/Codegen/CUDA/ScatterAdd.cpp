@@ -19,6 +19,7 @@
 #include "DeviceKernels.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "reprise/Codegen/Common/Numbers.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -47,6 +48,13 @@ private:
   LogicalResult findStart();
   void emitByPosition();
   void emitByIds();
+  /// Ids of a thread: which rows of the table they are, counted from the first
+  /// of the group, and whether of those.
+  struct Ids {
+    SmallVector<Value> rows, isHere;
+  };
+  Ids look(Value mine, Value groupFirst);
+  std::pair<Value, Value> countLower(const Ids &ids, Value first);
   Value tile(Value first, Value groupFirst, Value touched);
   Value addListed(Value length, Value touched);
   /// Of the table before, vectors of `lanes` or a scalar.
@@ -87,13 +95,11 @@ LogicalResult ScatterEmitter::findStart() {
 
 /// Of the rows that are added, as f32.
 Value ScatterEmitter::loadRow(Value offset, bool vector) {
-  Type element = rows.getElementType(), f32 = code.getF32Type();
+  Type element = rows.getElementType();
   Value value = code.load(vector ? code.lanesOf(element) : element,
                           kernel.addressOf(op, 1), offset, {}, code.lanes,
                           /*constant=*/true);
-  if (element.isF32())
-    return value;
-  return arith::ExtFOp::create(code, vector ? code.lanesOf(f32) : f32, value);
+  return toF32(code, value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,19 +179,18 @@ Value ScatterEmitter::addListed(Value length, Value touched) {
       })[0];
 }
 
-/// The ids from `first` on.
-Value ScatterEmitter::tile(Value first, Value groupFirst, Value touched) {
-  Type i32 = code.getI32Type(), i64 = code.getI64Type();
-  Value mine = code.add(first, code.mul(thread, kIds));
+/// The ids from number `mine` on, as many as a thread looks at.
+ScatterEmitter::Ids ScatterEmitter::look(Value mine, Value groupFirst) {
+  Type i32 = code.getI32Type();
   Value ids = kernel.addressOf(op, 2);
-  SmallVector<Value> rowsHere, isHere;
+  Ids found;
   Value none = arith::ConstantOp::create(code, code.getBoolAttr(false));
-  auto look = [&](Value id, Value isThere) {
+  auto add = [&](Value id, Value isThere) {
     Value row = code.sub(id, groupFirst);
     Value isRow = arith::CmpIOp::create(code, arith::CmpIPredicate::ult, row,
                                         code.scalar(i32, kRows));
-    rowsHere.push_back(row);
-    isHere.push_back(code.select(isThere, isRow, none));
+    found.rows.push_back(row);
+    found.isHere.push_back(code.select(isThere, isRow, none));
   };
   if (count % kIds == 0) {
     Value isThere = code.less(mine, count);
@@ -193,18 +198,26 @@ Value ScatterEmitter::tile(Value first, Value groupFirst, Value touched) {
     Value all = code.load(VectorType::get({kIds}, i32), ids, at, {}, kIds,
                           /*constant=*/true);
     for (int64_t k = 0; k < kIds; ++k)
-      look(vector::ExtractOp::create(code, all, k), isThere);
-  } else {
-    for (int64_t k = 0; k < kIds; ++k) {
-      Value at = code.add(mine, k);
-      Value isThere = code.less(at, count);
-      look(code.load(i32, ids, code.select(isThere, at, code.i64(0)), {}, 1,
-                     /*constant=*/true),
-           isThere);
-    }
+      add(vector::ExtractOp::create(code, all, k), isThere);
+    return found;
   }
+  for (int64_t k = 0; k < kIds; ++k) {
+    Value at = code.add(mine, k);
+    Value isThere = code.less(at, count);
+    add(code.load(i32, ids, code.select(isThere, at, code.i64(0)), {}, 1,
+                  /*constant=*/true),
+        isThere);
+  }
+  return found;
+}
+
+/// Of the ids that are of this group, how many lower threads of the block have
+/// in the tile of the ids from `first` on, and how many all have.
+std::pair<Value, Value> ScatterEmitter::countLower(const Ids &ids,
+                                                   Value first) {
+  Type i32 = code.getI32Type();
   Value found = code.scalar(i32, 0);
-  for (Value is : isHere)
+  for (Value is : ids.isHere)
     found = code.add(found, arith::ExtUIOp::create(code, i32, is));
 
   // What lower lanes found, and the whole warp: a sum in halves that knows
@@ -230,21 +243,30 @@ Value ScatterEmitter::tile(Value first, Value groupFirst, Value touched) {
     lower = code.add(lower, code.select(isLower, total, code.scalar(i32, 0)));
     length = code.add(length, total);
   }
-  length = code.cast(length, i64);
+  return {lower, code.cast(length, code.getI64Type())};
+}
+
+/// The ids from `first` on.
+Value ScatterEmitter::tile(Value first, Value groupFirst, Value touched) {
+  Type i32 = code.getI32Type(), i64 = code.getI64Type();
+  Value mine = code.add(first, code.mul(thread, kIds));
+  Ids ids = look(mine, groupFirst);
+  std::pair<Value, Value> counted = countLower(ids, first);
   return code.loop(
-      code.i64(0), code.min(length, 1), 1, touched,
+      code.i64(0), code.min(counted.second, 1), 1, touched,
       [&](Value, ValueRange carried) {
-        Value place = lower;
+        Value place = counted.first;
         for (int64_t k = 0; k < kIds; ++k) {
           Value entry = code.cast(code.add(mine, k), i32);
           entry =
-              code.add(code.mul(entry, code.scalar(i32, kRows)), rowsHere[k]);
-          code.when(isHere[k],
+              code.add(code.mul(entry, code.scalar(i32, kRows)), ids.rows[k]);
+          code.when(ids.isHere[k],
                     [&] { code.store(entry, list, code.cast(place, i64)); });
-          place = code.add(place, arith::ExtUIOp::create(code, i32, isHere[k]));
+          place =
+              code.add(place, arith::ExtUIOp::create(code, i32, ids.isHere[k]));
         }
         code.barrier();
-        return SmallVector<Value>{addListed(length, carried[0])};
+        return SmallVector<Value>{addListed(counted.second, carried[0])};
       })[0];
 }
 

@@ -62,18 +62,11 @@ Value Warp::isLess(Value a, int64_t b) {
   return isLess(a, constant(a.getType(), b));
 }
 /// What would be below the normal numbers is zero: no instructions for that.
-Value Warp::exp2(Value a) {
+Value cuda::exp2(Warp &code, Value a) {
   return LLVM::CallIntrinsicOp::create(
-             *this, getF32Type(), getStringAttr("llvm.nvvm.ex2.approx.ftz.f32"),
-             ValueRange(a))
+             code, code.getF32Type(),
+             code.getStringAttr("llvm.nvvm.ex2.approx.ftz.f32"), ValueRange(a))
       .getResult(0);
-}
-Value Warp::toF32(Value a) {
-  return a.getType().isF32() ? a
-                             : arith::ExtFOp::create(*this, getF32Type(), a);
-}
-Value Warp::fromF32(Value a, Type type) {
-  return type.isF32() ? a : arith::TruncFOp::create(*this, type, a);
 }
 
 //===----------------------------------------------------------------------===//
@@ -115,20 +108,22 @@ Warp::Values Warp::choose(Value condition, function_ref<Values()> yes,
 // Threads together
 //===----------------------------------------------------------------------===//
 
-void Warp::barrier() { NVVM::BarrierOp::create(*this); }
+void cuda::barrier(Warp &code) { NVVM::BarrierOp::create(code); }
 
-void Warp::syncWarp() { NVVM::SyncWarpOp::create(*this, i32(-1)); }
-
-Value Warp::shuffleXor(Value value, int64_t lanes) {
-  return NVVM::ShflOp::create(*this, value.getType(), i32(-1), value,
-                              i32(lanes), i32(31), NVVM::ShflKind::bfly,
-                              UnitAttr());
+void cuda::syncWarp(Warp &code) {
+  NVVM::SyncWarpOp::create(code, code.i32(-1));
 }
 
-Value Warp::reduceLanes(Value value, int64_t width,
+Value cuda::shuffleXor(Warp &code, Value value, int64_t lanes) {
+  return NVVM::ShflOp::create(code, value.getType(), code.i32(-1), value,
+                              code.i32(lanes), code.i32(31),
+                              NVVM::ShflKind::bfly, UnitAttr());
+}
+
+Value cuda::reduceLanes(Warp &code, Value value, int64_t width,
                         function_ref<Value(Value, Value)> op) {
   for (int64_t distance = 1; distance < width; distance *= 2)
-    value = op(value, shuffleXor(value, distance));
+    value = op(value, shuffleXor(code, value, distance));
   return value;
 }
 
@@ -142,79 +137,80 @@ static unsigned alignmentOf(Type type) {
   return bits / 8 * (vector ? vector.getNumElements() : 1);
 }
 
-Value Warp::toDevice(Value pointer) {
-  auto type = LLVM::LLVMPointerType::get(getContext(), 1);
+Value cuda::toDevice(Warp &code, Value pointer) {
+  auto type = LLVM::LLVMPointerType::get(code.getContext(), 1);
   if (pointer.getType() == type)
     return pointer;
-  return LLVM::AddrSpaceCastOp::create(*this, type, pointer);
+  return LLVM::AddrSpaceCastOp::create(code, type, pointer);
 }
 
-Value Warp::loadDevice(Type type, Value base, Value offset) {
-  Value from = address(base, getElementTypeOrSelf(type), offset);
-  return LLVM::LoadOp::create(*this, type, from, alignmentOf(type));
+Value cuda::loadDevice(Warp &code, Type type, Value base, Value offset) {
+  Value from = code.address(base, getElementTypeOrSelf(type), offset);
+  return LLVM::LoadOp::create(code, type, from, alignmentOf(type));
 }
 
-void Warp::storeDevice(Value value, Value base, Value offset) {
+void cuda::storeDevice(Warp &code, Value value, Value base, Value offset) {
   Type type = value.getType();
-  Value to = address(base, getElementTypeOrSelf(type), offset);
-  LLVM::StoreOp::create(*this, value, to, alignmentOf(type));
+  Value to = code.address(base, getElementTypeOrSelf(type), offset);
+  LLVM::StoreOp::create(code, value, to, alignmentOf(type));
 }
 
 Value Warp::sharedAddress(Value offset) {
   return address(shared, getI8Type(), offset);
 }
 
-Value Warp::loadShared(Type type, Value offset) {
-  return LLVM::LoadOp::create(*this, type, sharedAddress(offset),
+Value cuda::loadShared(Warp &code, Type type, Value offset) {
+  return LLVM::LoadOp::create(code, type, code.sharedAddress(offset),
                               alignmentOf(type));
 }
 
-void Warp::storeShared(Value value, Value offset) {
-  LLVM::StoreOp::create(*this, value, sharedAddress(offset),
+void cuda::storeShared(Warp &code, Value value, Value offset) {
+  LLVM::StoreOp::create(code, value, code.sharedAddress(offset),
                         alignmentOf(value.getType()));
 }
 
-void Warp::copyAsync(Value offset, Value from, Value valid) {
-  cuda::copyAsync(*this, sharedAddress(offset), from, /*bytes=*/16, valid);
+void cuda::copyVector(Warp &code, Value offset, Value from, Value valid) {
+  copyAsync(code, code.sharedAddress(offset), from, /*bytes=*/16, valid);
 }
 
 //===----------------------------------------------------------------------===//
 // Matrices
 //===----------------------------------------------------------------------===//
 
-Warp::Values Warp::loadMatrices(Value offset, bool transposed) {
-  Type i32 = getI32Type();
+Warp::Values cuda::loadMatrices(Warp &code, Value offset, bool transposed) {
+  Type i32 = code.getI32Type();
   auto type =
-      LLVM::LLVMStructType::getLiteral(getContext(), {i32, i32, i32, i32});
+      LLVM::LLVMStructType::getLiteral(code.getContext(), {i32, i32, i32, i32});
   Value loaded = NVVM::LdMatrixOp::create(
-      *this, type, sharedAddress(offset), 4,
+      code, type, code.sharedAddress(offset), 4,
       transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row,
-      NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
+      NVVM::LdStMatrixShapeAttr::get(code.getContext(), 8, 8),
       NVVM::LdStMatrixEltType::B16);
-  Values parts;
+  Warp::Values parts;
   for (int64_t i = 0; i < 4; ++i)
-    parts.push_back(LLVM::ExtractValueOp::create(*this, loaded, i));
+    parts.push_back(LLVM::ExtractValueOp::create(code, loaded, i));
   return parts;
 }
 
-Warp::Values Warp::multiply(ValueRange a, ValueRange b, ValueRange c) {
-  SmallVector<Type> four(4, getF32Type());
-  auto type = LLVM::LLVMStructType::getLiteral(getContext(), four);
+Warp::Values cuda::multiply(Warp &code, ValueRange a, ValueRange b,
+                            ValueRange c) {
+  SmallVector<Type> four(4, code.getF32Type());
+  auto type = LLVM::LLVMStructType::getLiteral(code.getContext(), four);
   Value product = NVVM::MmaOp::create(
-      *this, type, a, b, c, {16, 8, 16}, std::nullopt, std::nullopt,
+      code, type, a, b, c, {16, 8, 16}, std::nullopt, std::nullopt,
       std::array{NVVM::MMATypes::bf16, NVVM::MMATypes::bf16},
       std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
-  Values parts;
+  Warp::Values parts;
   for (int64_t i = 0; i < 4; ++i)
-    parts.push_back(LLVM::ExtractValueOp::create(*this, product, i));
+    parts.push_back(LLVM::ExtractValueOp::create(code, product, i));
   return parts;
 }
 
-Value Warp::pack(Value low, Value high) {
-  auto pair = VectorType::get({2}, getF32Type());
-  auto packed = VectorType::get({2}, getBF16Type());
+Value cuda::pack(Warp &code, Value low, Value high) {
+  auto pair = VectorType::get({2}, code.getF32Type());
+  auto packed = VectorType::get({2}, code.getBF16Type());
   Value wide =
-      vector::FromElementsOp::create(*this, pair, ValueRange{low, high});
-  Value narrow = arith::TruncFOp::create(*this, packed, wide);
-  return LLVM::BitcastOp::create(*this, getI32Type(), narrow);
+      vector::FromElementsOp::create(code, pair, ValueRange{low, high});
+  Value narrow = arith::TruncFOp::create(code, packed, wide);
+  return LLVM::BitcastOp::create(code, code.getI32Type(), narrow);
 }

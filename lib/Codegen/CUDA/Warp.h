@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// A builder for what a thread counts, and functions for what it does beside.
 // Everything that counts is an i32; offsets in shared memory are in bytes from
 // its beginning, offsets in device memory in elements, as i64.
 //
@@ -59,9 +60,6 @@ public:
   mlir::Value widen(mlir::Value a); ///< as i64
   mlir::Value isLess(mlir::Value a, mlir::Value b);
   mlir::Value isLess(mlir::Value a, int64_t b);
-  mlir::Value exp2(mlir::Value a);
-  mlir::Value toF32(mlir::Value a);
-  mlir::Value fromF32(mlir::Value a, mlir::Type type);
 
   // Control.
   using Values = llvm::SmallVector<mlir::Value>;
@@ -71,41 +69,62 @@ public:
   Values choose(mlir::Value condition, llvm::function_ref<Values()> yes,
                 llvm::function_ref<Values()> no);
 
-  // Threads together.
-  void barrier();  ///< of the block
-  void syncWarp(); ///< writes to shared memory are seen by the warp
-  mlir::Value shuffleXor(mlir::Value value, int64_t lanes);
-  /// The same op on `value` and what lanes at distances 1, 2, … below `width`
-  /// have: all of them get the result.
-  mlir::Value
-  reduceLanes(mlir::Value value, int64_t width,
-              llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> op);
-
-  // Memory. Vectors are aligned to their size.
-  mlir::Value toDevice(mlir::Value pointer); ///< an address in address space 1
-  mlir::Value loadDevice(mlir::Type type, mlir::Value base, mlir::Value offset);
-  void storeDevice(mlir::Value value, mlir::Value base, mlir::Value offset);
-  mlir::Value loadShared(mlir::Type type, mlir::Value offset);
-  void storeShared(mlir::Value value, mlir::Value offset);
-
-  // Copies of 16 bytes to shared memory, of which `valid` ones are read and the
-  // others are zero.
-  void copyAsync(mlir::Value offset, mlir::Value from, mlir::Value valid);
-
-  // Matrices of bf16. A row of the fourth of them is given by each lane: see
-  // ldmatrix in the PTX manual.
-  Values loadMatrices(mlir::Value offset, bool transposed);
-  /// c + a b, with a 16 x 16, b 16 x 8.
-  Values multiply(mlir::ValueRange a, mlir::ValueRange b, mlir::ValueRange c);
-  /// Two f32 as bf16, `low` in the low half of an i32.
-  mlir::Value pack(mlir::Value low, mlir::Value high);
-
-  /// In address space 3.
+  /// Of shared memory, in address space 3.
   mlir::Value sharedAddress(mlir::Value offset);
 
 private:
   mlir::Value shared;
 };
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+mlir::Value exp2(Warp &code, mlir::Value a);
+/// Two f32 as bf16, `low` in the low half of an i32.
+mlir::Value pack(Warp &code, mlir::Value low, mlir::Value high);
+
+//===----------------------------------------------------------------------===//
+// Threads together
+//===----------------------------------------------------------------------===//
+
+void barrier(Warp &code);  ///< of the block
+void syncWarp(Warp &code); ///< writes to shared memory are seen by the warp
+mlir::Value shuffleXor(Warp &code, mlir::Value value, int64_t lanes);
+/// The same op on `value` and what lanes at distances 1, 2, … below `width`
+/// have: all of them get the result.
+mlir::Value
+reduceLanes(Warp &code, mlir::Value value, int64_t width,
+            llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> op);
+
+//===----------------------------------------------------------------------===//
+// Memory, where vectors are aligned to their size
+//===----------------------------------------------------------------------===//
+
+/// An address in address space 1.
+mlir::Value toDevice(Warp &code, mlir::Value pointer);
+mlir::Value loadDevice(Warp &code, mlir::Type type, mlir::Value base,
+                       mlir::Value offset);
+void storeDevice(Warp &code, mlir::Value value, mlir::Value base,
+                 mlir::Value offset);
+mlir::Value loadShared(Warp &code, mlir::Type type, mlir::Value offset);
+void storeShared(Warp &code, mlir::Value value, mlir::Value offset);
+
+/// Begins to copy 16 bytes to shared memory, of which `valid` ones are read and
+/// the others are zero.
+void copyVector(Warp &code, mlir::Value offset, mlir::Value from,
+                mlir::Value valid);
+
+//===----------------------------------------------------------------------===//
+// Matrices of bf16
+//===----------------------------------------------------------------------===//
+
+/// A row of the fourth of them is given by each lane: see ldmatrix in the PTX
+/// manual.
+Warp::Values loadMatrices(Warp &code, mlir::Value offset, bool transposed);
+/// c + a b, with a 16 x 16, b 16 x 8.
+Warp::Values multiply(Warp &code, mlir::ValueRange a, mlir::ValueRange b,
+                      mlir::ValueRange c);
 
 } // namespace reprise::cuda
 

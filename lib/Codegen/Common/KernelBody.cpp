@@ -37,6 +37,44 @@ static LogicalResult checkBuffers(func::FuncOp source) {
   return success();
 }
 
+/// Whether the kernel returns the results of `found`, in order.
+static LogicalResult checkResults(func::FuncOp source, Operation *found) {
+  Operation *exit = source.getBody().front().getTerminator();
+  if (exit->getNumOperands() != found->getNumResults())
+    return found->emitOpError("needs its kernel to return all ")
+           << found->getNumResults() << " results, but it returns "
+           << exit->getNumOperands();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands()))
+    if (index >= found->getNumResults() ||
+        getRoot(value) != found->getResult(index))
+      return found->emitOpError(
+                 "needs to be what its kernel returns, result by "
+                 "result, but #")
+             << index << " is another value";
+  return success();
+}
+
+/// Whether what `found` reads is given to the kernel, and not overwritten.
+static LogicalResult checkOperands(func::FuncOp source, Operation *found) {
+  // Their tasks read what other tasks have written, or write what they read;
+  // but a product reads each element that it adds to before it writes it.
+  auto product = dyn_cast<rt::GemmOp>(found);
+  Value addend = product ? Value(product.getAddend()) : Value();
+  if (!isa<rt::ScatterAddOp>(found))
+    for (unsigned i = 0; i < source.getNumArguments(); ++i)
+      if ((source.getArgAttr(i, rt::kInPlaceAttr) &&
+           source.getArgument(i) != addend) ||
+          source.getArgAttr(i, rt::kMayAliasAttr))
+        return found->emitOpError("needs buffers of its own, but argument #")
+               << i << " of its kernel shares that of a result";
+  for (Value operand : found->getOperands())
+    if (!isa<BlockArgument>(getRoot(operand)) &&
+        !(isa<rt::ScatterAddOp>(found) &&
+          getRoot(operand).getDefiningOp<linalg::FillOp>()))
+      return found->emitOpError("needs operands that its kernel is given");
+  return success();
+}
+
 FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
   if (failed(checkBuffers(source)))
     return failure();
@@ -63,34 +101,9 @@ FailureOr<Operation *> codegen::getKernelOp(func::FuncOp source) {
     error.attachNote(other->getLoc()) << "but shares it with this op";
     return error;
   }
-  Operation *exit = source.getBody().front().getTerminator();
-  if (exit->getNumOperands() != found->getNumResults())
-    return found->emitOpError("needs its kernel to return all ")
-           << found->getNumResults() << " results, but it returns "
-           << exit->getNumOperands();
-  for (auto [index, value] : llvm::enumerate(exit->getOperands()))
-    if (index >= found->getNumResults() ||
-        getRoot(value) != found->getResult(index))
-      return found->emitOpError(
-                 "needs to be what its kernel returns, result by "
-                 "result, but #")
-             << index << " is another value";
-  // Their tasks read what other tasks have written, or write what they read;
-  // but a product reads each element that it adds to before it writes it.
-  auto product = dyn_cast<rt::GemmOp>(found);
-  Value addend = product ? Value(product.getAddend()) : Value();
-  if (!isa<rt::ScatterAddOp>(found))
-    for (unsigned i = 0; i < source.getNumArguments(); ++i)
-      if ((source.getArgAttr(i, rt::kInPlaceAttr) &&
-           source.getArgument(i) != addend) ||
-          source.getArgAttr(i, rt::kMayAliasAttr))
-        return found->emitOpError("needs buffers of its own, but argument #")
-               << i << " of its kernel shares that of a result";
-  for (Value operand : found->getOperands())
-    if (!isa<BlockArgument>(getRoot(operand)) &&
-        !(isa<rt::ScatterAddOp>(found) &&
-          getRoot(operand).getDefiningOp<linalg::FillOp>()))
-      return found->emitOpError("needs operands that its kernel is given");
+  if (failed(checkResults(source, found)) ||
+      failed(checkOperands(source, found)))
+    return failure();
   return found;
 }
 

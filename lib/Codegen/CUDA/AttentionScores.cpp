@@ -1,4 +1,4 @@
-//===- AttentionDropout.cpp - Random words where scores are -----*- C++ -*-===//
+//===- AttentionScores.cpp - What hides and drops scores --------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,19 +13,75 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionTile.h"
+#include "AttentionScores.h"
+#include "AttentionTiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::cuda;
 
+/// Below every score, and yet finite: differences of it are numbers.
+static constexpr double kLowest = -1e30;
+
+Warp::Values cuda::masked(Warp &code, const Division &division,
+                          ValueRange scores, const Scores &where) {
+  using Values = Warp::Values;
+  // Only tiles at the diagonal have anything to hide.
+  Value lastKey, firstQuery;
+  if (where.keysAreRows) {
+    lastKey = code.add(where.firstOwn, division.ownRows() - 1);
+    firstQuery = where.firstOfTile;
+  } else {
+    lastKey = code.add(where.firstOfTile, division.tileRows - 1);
+    firstQuery = where.firstOwn;
+  }
+  return code.choose(
+      code.isLess(firstQuery, lastKey),
+      [&] {
+        Value lowest = code.f32(kLowest);
+        Value column = code.add(where.firstOfTile, code.mul(code.quad, 2));
+        Values result(scores);
+        for (int64_t r = 0; r < 2; ++r) {
+          Value row = code.add(where.firstOwn, ownRow(code, r));
+          // The row's number among the columns of this thread.
+          Value number = code.sub(row, column);
+          for (int64_t c = 0; c < division.tileRows; c += kBlockColumns)
+            for (int64_t e = 0; e < 2; ++e) {
+              Value here = code.i32(c + e);
+              Value hidden = where.keysAreRows ? code.isLess(here, number)
+                                               : code.isLess(number, here);
+              Value &score = result[c / 2 + 2 * r + e];
+              score = code.select(hidden, lowest, score);
+            }
+        }
+        return result;
+      },
+      [&] { return Values(scores); });
+}
+
+ScoreDropout::ScoreDropout(Warp &code, const AttentionShape &shape,
+                           const Division &division,
+                           const AttentionPlaces &places, Value rng)
+    : code(code), shape(shape), division(division) {
+  if (shape.dropout.isNone())
+    return;
+  Value base = toDevice(code, rng);
+  auto at = [&](int64_t index) {
+    return loadDevice(code, code.getI32Type(), base, code.i64(index));
+  };
+  random = {at(0), at(1), at(2), at(3),
+            code.cast(places.stream, code.getI32Type())};
+  if (places.coordinate)
+    rank = code.cast(places.coordinate, code.getI32Type());
+}
+
 static Value constant(Warp &code, uint32_t value) {
   return arith::ConstantOp::create(code, code.getI32IntegerAttr(value));
 }
 
 /// `reprisePhilox` for the four elements of a block.
-std::array<Value, 4> AttentionTile::words(Value block) {
+std::array<Value, 4> ScoreDropout::words(Value block) const {
   Value c0 = block, c1 = random.stream, c2 = random.step,
         c3 = random.microBatch;
   Value k0 = random.seedLow, k1 = random.seedHigh;
@@ -54,7 +110,7 @@ static Value blockOf(Warp &code, Value element) {
 }
 
 /// The word of one element.
-Value AttentionTile::word(Value element) {
+Value ScoreDropout::word(Value element) const {
   std::array<Value, 4> drawn = words(blockOf(code, element));
   Value number = code.cast(code.bits(element, 3), code.getI32Type());
   Value result = drawn[3];
@@ -64,7 +120,7 @@ Value AttentionTile::word(Value element) {
 }
 
 /// The element of key 0, among those of all ranks' heads.
-Value AttentionTile::firstElement(Value head, Value query) {
+Value ScoreDropout::firstElement(Value head, Value query) const {
   if (rank) { // ((entry * ranks) + rank) * heads + head
     Value entry = code.div(head, shape.queryHeads);
     Value before = code.add(code.mul(entry, shape.ranks - 1), rank);
@@ -78,8 +134,8 @@ Value AttentionTile::firstElement(Value head, Value query) {
 /// For queries as rows: rows `row` and row + 8, columns `column` and the next,
 /// which are two words of a block that the thread beside has too. The even one
 /// draws for the first row, the odd one for the second.
-AttentionTile::Values AttentionTile::wordsOfRows(Value row, Value column,
-                                                 Value head) {
+ScoreDropout::Values ScoreDropout::wordsOfRows(Value row, Value column,
+                                               Value head) const {
   Value isOdd = code.isLess(code.i32(0), code.bits(code.quad, 1));
   Value mine = code.add(row, code.mul(code.bits(code.quad, 1), 8));
   Value key = code.bits(column, ~int64_t(3));
@@ -89,7 +145,7 @@ AttentionTile::Values AttentionTile::wordsOfRows(Value row, Value column,
   for (int64_t e = 0; e < 2; ++e) {
     own.push_back(code.select(isOdd, drawn[2 + e], drawn[e]));
     other.push_back(
-        code.shuffleXor(code.select(isOdd, drawn[e], drawn[2 + e]), 1));
+        shuffleXor(code, code.select(isOdd, drawn[e], drawn[2 + e]), 1));
   }
   Values result;
   for (int64_t r = 0; r < 2; ++r)
@@ -101,8 +157,8 @@ AttentionTile::Values AttentionTile::wordsOfRows(Value row, Value column,
 
 /// For keys as rows: the four threads of rows 4 i .. 4 i + 3 draw one block
 /// each, for the two rows and the two columns, and transpose the words.
-AttentionTile::Values AttentionTile::wordsOfColumns(Value row, Value column,
-                                                    Value head) {
+ScoreDropout::Values ScoreDropout::wordsOfColumns(Value row, Value column,
+                                                  Value head) const {
   Value low = code.bits(code.group, 1);
   Value high = code.bits(code.div(code.group, 2), 1);
   Value key = code.add(code.bits(row, ~int64_t(3)), code.mul(high, 8));
@@ -116,7 +172,7 @@ AttentionTile::Values AttentionTile::wordsOfColumns(Value row, Value column,
   for (int64_t h = 0; h < 2; ++h) {
     Value own = code.select(isOdd, drawn[2 * h + 1], drawn[2 * h]);
     Value sent = code.select(isOdd, drawn[2 * h], drawn[2 * h + 1]);
-    Value other = code.shuffleXor(sent, 4);
+    Value other = shuffleXor(code, sent, 4);
     first[0][h] = code.select(isOdd, other, own);
     first[1][h] = code.select(isOdd, own, other);
   }
@@ -125,18 +181,18 @@ AttentionTile::Values AttentionTile::wordsOfColumns(Value row, Value column,
   for (int64_t b = 0; b < 2; ++b) {
     Value own = code.select(isHigh, first[b][1], first[b][0]);
     Value sent = code.select(isHigh, first[b][0], first[b][1]);
-    Value other = code.shuffleXor(sent, 8);
+    Value other = shuffleXor(code, sent, 8);
     result[b] = code.select(isHigh, other, own);
     result[2 + b] = code.select(isHigh, own, other);
   }
   return result;
 }
 
-AttentionTile::Values AttentionTile::factors(const Scores &where) {
+ScoreDropout::Values ScoreDropout::factors(const Scores &where) const {
   Values result;
   if (shape.dropout.isNone())
     return result;
-  Value row = code.add(where.firstOwn, ownRow(0));
+  Value row = code.add(where.firstOwn, ownRow(code, 0));
   Value first = code.add(where.firstOfTile, code.mul(code.quad, 2));
   Value threshold = constant(code, shape.dropout.threshold);
   for (int64_t c = 0; c < division.tileRows; c += kBlockColumns) {
