@@ -22,6 +22,7 @@ public:
   void checkExperts();
 
 private:
+  void checkBias(bool hasBias);
   void checkBalance();
   void checkGroups();
 };
@@ -63,21 +64,16 @@ void ExpertChecker::checkExperts() {
   checkGroups();
 }
 
-/// What balances experts is there for them, and on one stage, where the loss
-/// and all layers are.
-void ExpertChecker::checkBalance() {
-  bool hasBias = family->blocks.router == RouterKind::Sigmoid;
-  bool hasLoss =
-      model.hasAuxLoss || train.getBalanceFactor() > 0 || train.moeZLoss > 0;
-  bool isShown = train.showsLoads || train.getBiasUpdateRate() > 0;
+/// What becomes of the bias that experts are chosen with, if the family has
+/// one.
+void ExpertChecker::checkBias(bool hasBias) {
   if (train.getBiasUpdateRate() > 0 && !hasBias)
     error(firstGiven(
               {"moe_router_bias_update_rate", "moe_router_enable_expert_bias"}),
           "needs a family whose experts are chosen by sigmoids and a bias, "
           "deepseek_v3, kimi_k2 or glm4_moe, but got " +
               model.modelType);
-  bool isFixed =
-      isGiven("moe_router_enable_expert_bias") && !train.updatesBias;
+  bool isFixed = isGiven("moe_router_enable_expert_bias") && !train.updatesBias;
   if (isFixed && train.getBiasUpdateRate() > 0)
     error("moe_router_bias_update_rate",
           formatv("needs to be 0 or left out where "
@@ -88,6 +84,16 @@ void ExpertChecker::checkBalance() {
             "leaves the bias of " + model.modelType +
                 " as it is, zero or what weights have of it: its experts are "
                 "chosen with one");
+}
+
+/// What balances experts is there for them, and on one stage, where the loss
+/// and all layers are.
+void ExpertChecker::checkBalance() {
+  bool hasBias = family->blocks.router == RouterKind::Sigmoid;
+  bool hasLoss =
+      model.hasAuxLoss || train.getBalanceFactor() > 0 || train.moeZLoss > 0;
+  bool isShown = train.showsLoads || train.getBiasUpdateRate() > 0;
+  checkBias(hasBias);
   if (train.balancing == "none" && train.moeAuxLoss > 0)
     warning("moe_aux_loss_coeff", "has no effect with "
                                   "moe_router_load_balancing_type none");

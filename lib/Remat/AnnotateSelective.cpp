@@ -178,11 +178,11 @@ void AnnotateSelective::warnIfUseless(const Step &step,
   }
   if (!fused)
     return;
-  // Of what frees much in most models, what this one has.
+  // Of other regions than this one, what the model has.
   SmallVector<StringRef> known = findLabels(getOperation()), better;
-  for (StringRef other : {"mlp", "moe_act", "layernorm"})
-    if (llvm::is_contained(known, other))
-      better.push_back(other);
+  for (const RecomputeLabel &other : kRecomputeLabels)
+    if (other.modules != label.modules && llvm::is_contained(known, other.name))
+      better.push_back(other.name);
   InFlightDiagnostic warning = getOperation().emitWarning("recompute label '");
   warning << label.name
           << "' buys nothing worth its time with fused attention: it frees "
