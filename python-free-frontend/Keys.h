@@ -150,6 +150,8 @@ Field modelField(Description &description) {
 /// `; did you mean 'lr'?` if a candidate is near enough, otherwise nothing.
 std::string suggest(llvm::StringRef word,
                     llvm::ArrayRef<llvm::StringRef> candidates);
+/// Whether a key of some section has the name.
+bool isKeyElsewhere(llvm::StringRef name);
 /// The same for a key, which may be of another section, have another name in
 /// other programs, or lack a colon or the space after it.
 std::string suggestKey(llvm::StringRef word, llvm::StringRef section,

@@ -274,6 +274,12 @@ static std::string suggestNearest(StringRef word, StringRef section,
       .str();
 }
 
+bool reprise::frontend::isKeyElsewhere(StringRef name) {
+  return any_of(allKeys(), [&](const Key &key) {
+    return key.hasName(name, /*asOption=*/false);
+  });
+}
+
 std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
                                           const Family *family) {
   // To YAML, `n_head 4` and `n_head:4` are whole names.

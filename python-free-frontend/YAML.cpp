@@ -192,6 +192,9 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
       foreign.push_back(std::move(given));
       continue;
     }
+    // As in NeMo's section of a model: null says nothing, wherever it stands.
+    if (given.value.kind == Value::Null && isKeyElsewhere(*name))
+      continue;
     if (!checkForeignKey(*name, given.value, given.origin, family, diagnostics))
       diagnostics.error(given.origin, "unknown key '" + *name +
                                           "' in section '" + section + "'" +

@@ -240,6 +240,8 @@ void refuseBudget(mlir::func::FuncOp step, const Budget &budget,
                   const BudgetSettings &settings, const PlanCurve &curve,
                   BudgetSearch &search);
 
+/// "1992294 bytes (1.9 MiB)", as refusals say first, for scripts.
+std::string formatNeed(int64_t bytes);
 /// "under selective mlp" and what comes behind it; nothing without `under`.
 std::string formatUnder(llvm::StringRef under, llvm::StringRef behind);
 

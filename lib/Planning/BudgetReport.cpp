@@ -316,6 +316,11 @@ static std::string withBytes(StringRef text, int64_t bytes) {
   return isExact ? text.str() : (text + " (" + digits + " bytes)").str();
 }
 
+std::string planning::formatNeed(int64_t bytes) {
+  std::string digits = std::to_string(bytes), text = formatBytes(bytes);
+  return digits + " bytes" + (text == digits + " B" ? "" : " (" + text + ")");
+}
+
 void planning::refuseBudget(func::FuncOp step, const Budget &budget,
                             const BudgetSettings &settings,
                             const PlanCurve &curve, BudgetSearch &search) {
@@ -328,9 +333,9 @@ void planning::refuseBudget(func::FuncOp step, const Budget &budget,
   int64_t point = search.findSmallest(), smallest = search.getBytes(point);
   int64_t least = getLeastBytes(budget.kind, curve);
   std::string fitting = getFitting(budget.kind, smallest);
-  auto [needed, most] = formatApart(smallest, budget.bytes);
+  std::string most = formatApart(smallest, budget.bytes).second;
   InFlightDiagnostic error = step.emitError("needs ")
-                             << withBytes(needed, smallest)
+                             << formatNeed(smallest)
                              << (isMemory ? "" : " within a step");
   if (least >= smallest)
     error << ", whatever is recomputed";

@@ -229,8 +229,8 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
   std::string fitting = getFitting(budget.kind, least);
   InFlightDiagnostic error =
       step.emitError("needs ")
-      << remat::formatBytes(least) << " (" << least << " bytes) on stage "
-      << tightest << " with the smallest plans found, but the budget is "
+      << formatNeed(least) << " on stage " << tightest
+      << " with the smallest plans found, but the budget is "
       << remat::formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); "
       << fitting << " fits";
   if (int64_t base = baseBytes[tightest])

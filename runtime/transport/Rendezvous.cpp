@@ -67,9 +67,10 @@ public:
       return;
     isSaid = true;
     fprintf(stderr,
-            "waiting for rank %d at port %d and those behind it of %s%s%s; "
-            "gives up after %" PRId64 " s\n",
-            rank, meeting.port, meeting.host, why ? ": " : "", why ? why : "",
+            "waiting for rank %d at ports %d to %d of %s%s%s; gives up after "
+            "%" PRId64 " s\n",
+            rank, meeting.port, meeting.port + Meeting::kPorts - 1,
+            meeting.host, why ? ": " : "", why ? why : "",
             board.settings->operationSeconds);
     fflush(stderr);
   }

@@ -180,24 +180,29 @@ void Watcher::listenToHearts() {
   }
 }
 
-/// The terminal sends its signals to all processes, others to this one.
+/// The terminal sends its signals to all processes, others to this one. Rank 0
+/// takes those of the terminal itself, and has no need to hear of them twice.
 void Watcher::takeSignals() {
   for (signalfd_siginfo signal;
        read(events, &signal, sizeof(signal)) == ssize_t(sizeof(signal));)
-    if (signal.ssi_signo != SIGCHLD && signal.ssi_code != SI_KERNEL)
+    if (signal.ssi_signo != SIGCHLD &&
+        (signal.ssi_code != SI_KERNEL || isEarly()))
       passOn(int(signal.ssi_signo));
 }
 
+/// Whether the rank, which is not rank 0, has yet to meet that.
+bool Watcher::isEarly() const { return first != 0 && !hasCalled; }
+
 /// Rank 0 decides for all, once this rank has met it. Before that there is no
-/// step to finish.
+/// step to finish, or to save.
 void Watcher::passOn(int signal) {
+  char reason[128];
   if (first == 0) {
     if (children[0].isRunning)
       kill(children[0].process, signal);
-  } else if (hasCalled) {
+  } else if (!isEarly()) {
     line->passOn(signal);
   } else if (signal != SIGUSR1) {
-    char reason[128];
     snprintf(reason, sizeof(reason),
              "ended by signal %d (%s) before it has met rank 0", signal,
              strsignal(signal));

@@ -50,6 +50,7 @@ private:
   [[noreturn]] void runChild(int rank, pid_t watcher, const RankWork &work);
   void sleep(double until);
   void takeSignals();
+  bool isEarly() const;
   void passOn(int signal);
   void takeEnded();
   void takeLine();

@@ -17,7 +17,7 @@ compile() {
   reprisec "$@" --emit=rt -o "$work/program" 2>&1
 }
 all=$(compile "$@" | most)
-least=$(compile "$@" --memory-budget=1KiB | sed -n 's/.*error: needs [^(]*(\([0-9]*\) bytes).*/\1/p') || :
+least=$(compile "$@" --memory-budget=1KiB | sed -n 's/.*error: needs \([0-9]*\) bytes (.*/\1/p') || :
 full=$(compile "$@" --recompute-granularity=full --recompute-method=uniform --recompute-num-layers=1 | most)
 [ "$full" -ge "$least" ] || fail "full recompute takes $full bytes, but the least is $least"
 last=1e99
