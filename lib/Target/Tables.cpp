@@ -12,6 +12,7 @@
 #include "reprise/Codegen/CPU/Registers.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Schedules.h"
+#include "reprise/Dialect/RT/ElementFormat.h"
 #include "reprise/Dialect/RT/RTExpertRankOps.h"
 #include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
@@ -39,10 +40,6 @@ std::optional<int64_t> target::getStage(ModuleOp module) {
   return number ? std::optional(number.getInt()) : std::nullopt;
 }
 
-int32_t target::getElementType(ShapedType type) {
-  return type.getElementType().isBF16() ? REPRISE_BF16 : REPRISE_F32;
-}
-
 static RepriseGemm getGemm(rt::GemmOp op) {
   RepriseGemm gemm = {};
   gemm.m = op.getM(), gemm.n = op.getN(), gemm.k = op.getK();
@@ -60,8 +57,8 @@ static RepriseGemm getGemm(rt::GemmOp op) {
   gemm.transposeB = op.getTransposeB();
   gemm.bias = bool(op.getBias());
   gemm.accumulate = op.getAccumulate();
-  gemm.typeAB = getElementType(cast<ShapedType>(op.getA().getType()));
-  gemm.typeC = getElementType(op.getCType());
+  gemm.typeAB = rt::getElementCode(op.getA().getType());
+  gemm.typeC = rt::getElementCode(op.getCType());
   gemm.epilogue = op.getEpilogue() ? int32_t(*op.getEpilogue()) : 0;
   gemm.packedB = op.getPackedB();
   gemm.groups = op.getGroupCount();
@@ -438,8 +435,7 @@ LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
   RepriseCollective row = {};
   row.operation = kOperations[int(op.getKind())];
   row.axis = getAxis(mesh, op.getAxis());
-  row.elementType =
-      getElementType(cast<ShapedType>(op.getInputs().front().getType()));
+  row.elementType = rt::getElementCode(op.getInputs().front().getType());
   row.blocks = op.getNumBlocks();
   row.blockElements = op.getBlockElements();
   if (!members.empty()) {
@@ -479,7 +475,7 @@ LogicalResult Tables::readRows(Op op, int32_t operation, Launch &launch) {
   RepriseCollective row = {};
   row.operation = operation;
   row.axis = getAxis(mesh, op.getAxis());
-  row.elementType = areNumbers ? REPRISE_F32 : getElementType(rows);
+  row.elementType = areNumbers ? REPRISE_F32 : rt::getElementCode(rows);
   row.blocks = offsets.getShape().back() - 1;
   row.blockElements =
       areNumbers ? 1 : rows.getNumElements() / rows.getDimSize(0);
@@ -502,7 +498,7 @@ LogicalResult Tables::readTransfer(Op op, Value value, Launch &launch) {
   row.operation = isa<rt::SendOp>(op) ? REPRISE_COLLECTIVE_SEND
                                       : REPRISE_COLLECTIVE_RECEIVE;
   row.axis = getAxis(mesh, op.getAxis());
-  row.elementType = getElementType(type);
+  row.elementType = rt::getElementCode(type);
   row.peer = op.getPeer();
   row.lane = op.getLane();
   row.blocks = op.getPlaces();

@@ -127,9 +127,6 @@ int64_t getAxis(nn::MeshAttr mesh, llvm::StringRef name);
 /// The shape of the state in `buffer`, or of what that is a share of.
 llvm::ArrayRef<int64_t> getStateShape(rt::BufferOp buffer);
 
-/// REPRISE_F32 or REPRISE_BF16.
-int32_t getElementType(mlir::ShapedType type);
-
 /// What the function `name` of the code is called among object files: as no
 /// function of a library is, nor one of another stage.
 std::string getCodeSymbol(llvm::StringRef name, std::optional<int64_t> stage);

@@ -14,6 +14,7 @@
 #include "reprise/Codegen/CPU/MicroKernels.h"
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/ElementFormat.h"
 #include "reprise/Target/DeviceImage.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/Config/llvm-config.h"
@@ -284,7 +285,7 @@ Typed<RepriseState> TableWriter::writeState(const WholeState &whole,
       S::part(state.getPart()),
       S::parts(state.getParts()),
       S::rank(dims.size()),
-      S::elementType(getElementType(op.getType())),
+      S::elementType(rt::getElementCode(op.getType())),
       S::cutAxes(cutAxes),
       S::reserved(0),
       S::wholeExtents(wholeExtents),
@@ -453,8 +454,8 @@ TableWriter::writeDeviceSums(ModuleOp source) {
       return;
     rows.push_back(Row<RepriseCudaSum>{
         constants, S::name(string(name)),
-        S::elementType(element.isF32() ? REPRISE_F32 : REPRISE_BF16),
-        S::numTerms(op.getRanks()), S::threads(kernel->second.block[0]),
+        S::elementType(rt::getElementCode(element)), S::numTerms(op.getRanks()),
+        S::threads(kernel->second.block[0]),
         S::perBlock(cuda::kRankSumElements)});
   });
   return rows;

@@ -146,8 +146,9 @@ static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
                      rt::CountRowsOp, rt::CountChoicesOp>(
                    [&](auto op) { return emitRouting(code, op, kernel); })
                .Case<rt::SplitColumnsOp, rt::JoinColumnsOp, rt::LatentHeadsOp,
-                     rt::LatentHeadsBackwardOp>(
-                   [&](auto op) { return emitColumns(code, op, kernel); })
+                     rt::LatentHeadsBackwardOp>([&](auto op) {
+                 return emitColumnMoves(code, ColumnMoves(op), op, kernel);
+               })
                .Default([](Operation *other) {
                  return other->emitOpError("needs to be in a schedule on a "
                                            "CPU, whose runtime makes products");

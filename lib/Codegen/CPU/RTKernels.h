@@ -10,6 +10,7 @@
 #define REPRISE_LIB_CODEGEN_CPU_RTKERNELS_H
 
 #include "Kernel.h"
+#include "reprise/Codegen/Common/ColumnMoves.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 namespace reprise::codegen {
@@ -38,14 +39,8 @@ mlir::LogicalResult emitRouting(Code &code, rt::CountRowsOp op, Kernel &kernel);
 mlir::LogicalResult emitRouting(Code &code, rt::CountChoicesOp op,
                                 Kernel &kernel);
 
-mlir::LogicalResult emitColumns(Code &code, rt::SplitColumnsOp op,
-                                Kernel &kernel);
-mlir::LogicalResult emitColumns(Code &code, rt::JoinColumnsOp op,
-                                Kernel &kernel);
-mlir::LogicalResult emitColumns(Code &code, rt::LatentHeadsOp op,
-                                Kernel &kernel);
-mlir::LogicalResult emitColumns(Code &code, rt::LatentHeadsBackwardOp op,
-                                Kernel &kernel);
+mlir::LogicalResult emitColumnMoves(Code &code, const ColumnMoves &moves,
+                                    mlir::Operation *op, Kernel &kernel);
 
 /// Whether tile registers can make the products of `op`: attention in bf16, of
 /// heads with blocks that are large enough.

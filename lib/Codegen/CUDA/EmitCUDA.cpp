@@ -320,8 +320,9 @@ static LogicalResult emitKernel(func::FuncOp source, gpu::GPUModuleOp device) {
                       rt::CountRowsOp, rt::CountChoicesOp>(
                     [&](auto op) { return emitRouting(code, op, kernel); })
                 .Case<rt::SplitColumnsOp, rt::JoinColumnsOp, rt::LatentHeadsOp,
-                      rt::LatentHeadsBackwardOp>(
-                    [&](auto op) { return emitColumns(code, op, kernel); })
+                      rt::LatentHeadsBackwardOp>([&](auto op) {
+                  return emitColumnMoves(code, ColumnMoves(op), op, kernel);
+                })
                 .Case([&](rt::GemmOp op) {
                   return emitGroupedProduct(code, op, kernel);
                 })

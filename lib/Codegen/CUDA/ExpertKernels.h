@@ -10,6 +10,7 @@
 #define REPRISE_LIB_CODEGEN_CUDA_EXPERTKERNELS_H
 
 #include "DeviceCode.h"
+#include "reprise/Codegen/Common/ColumnMoves.h"
 
 namespace reprise::cuda {
 
@@ -36,14 +37,9 @@ mlir::LogicalResult emitGroupedProduct(DeviceCode &code, rt::GemmOp op,
                                        DeviceKernel &kernel);
 
 // Columns of latent attention.
-mlir::LogicalResult emitColumns(DeviceCode &code, rt::SplitColumnsOp op,
-                                DeviceKernel &kernel);
-mlir::LogicalResult emitColumns(DeviceCode &code, rt::JoinColumnsOp op,
-                                DeviceKernel &kernel);
-mlir::LogicalResult emitColumns(DeviceCode &code, rt::LatentHeadsOp op,
-                                DeviceKernel &kernel);
-mlir::LogicalResult emitColumns(DeviceCode &code, rt::LatentHeadsBackwardOp op,
-                                DeviceKernel &kernel);
+mlir::LogicalResult emitColumnMoves(DeviceCode &code,
+                                    const codegen::ColumnMoves &moves,
+                                    mlir::Operation *op, DeviceKernel &kernel);
 
 } // namespace reprise::cuda
 

@@ -22,6 +22,7 @@
 #define REPRISE_LIB_CODEGEN_CUDA_PRODUCTTERMS_H
 
 #include "Warp.h"
+#include "reprise/Dialect/RT/ElementFormat.h"
 
 namespace reprise::cuda {
 
@@ -59,7 +60,7 @@ struct ProductSide {
   /// they are there.
   Warp::Values offsets, isThere;
 
-  int64_t bytes() const { return element.isBF16() ? 2 : 4; }
+  int64_t bytes() const { return rt::getElementFormat(element)->bytes; }
   int64_t terms() const { return kTermBytes / bytes(); }
   int64_t rows() const { return ofTerms ? tile : terms(); }
   int64_t cols() const { return ofTerms ? terms() : tile; }

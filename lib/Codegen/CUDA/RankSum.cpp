@@ -15,6 +15,8 @@
 
 #include "DeviceKernels.h"
 #include "reprise/Codegen/CUDA/Device.h"
+#include "reprise/Codegen/Common/Numbers.h"
+#include "reprise/Dialect/RT/ElementFormat.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -26,7 +28,7 @@ static constexpr int64_t kPerThread = kRankSumElements / kThreads;
 
 std::string cuda::getRankSumName(int64_t numTerms, Type element) {
   return ("reprise_sum_" + Twine(numTerms) + "x" +
-          (element.isF32() ? "f32" : "bf16"))
+          rt::getElementFormat(element)->name)
       .str();
 }
 
@@ -42,7 +44,6 @@ static Value sumTree(DeviceCode &code, ArrayRef<Value> terms) {
 
 void cuda::emitRankSum(DeviceCode &code, Type element, DeviceKernel &kernel) {
   kernel.setLaunch(code, 1, kThreads);
-  Type f32 = code.getF32Type();
   Value count = code.load(code.getI64Type(), kernel.ids, code.i64(0));
   Value last = code.sub(count, code.i64(1));
   Value first =
@@ -55,16 +56,14 @@ void cuda::emitRankSum(DeviceCode &code, Type element, DeviceKernel &kernel) {
     SmallVector<Value> terms;
     for (Value term : kernel.inputs) {
       Value value = code.load(element, term, at);
-      terms.push_back(
-          element.isF32() ? value : arith::ExtFOp::create(code, f32, value));
+      terms.push_back(codegen::toF32(code, value));
     }
     places.push_back(place);
     sums.push_back(sumTree(code, terms));
   }
   for (auto [place, sum] : llvm::zip_equal(places, sums))
     code.when(code.less(place, count), [&, place = place, sum = sum] {
-      Value value =
-          element.isF32() ? sum : arith::TruncFOp::create(code, element, sum);
+      Value value = codegen::fromF32(code, sum, element);
       code.store(value, kernel.outputs.front(), place);
     });
 }

@@ -74,8 +74,7 @@ bool LoopNest::isReduction(Operation *op) const {
 // The space
 //===----------------------------------------------------------------------===//
 
-LogicalResult LoopNest::findSpace(func::FuncOp kernel) {
-  linalg::GenericOp first, rowReduction, columnReduction;
+LogicalResult LoopNest::findGenerics(func::FuncOp kernel) {
   for (Operation &op : kernel.getBody().front()) {
     if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
       generics.push_back(generic);
@@ -90,7 +89,26 @@ LogicalResult LoopNest::findSpace(func::FuncOp kernel) {
       continue;
     return op.emitOpError("has no code in a kernel of linalg ops");
   }
+  return success();
+}
 
+/// A flat kernel is as long as its ops, or without any as its largest result.
+static int64_t getFlatLength(ArrayRef<linalg::GenericOp> generics,
+                             func::FuncOp kernel) {
+  int64_t length = 1;
+  for (linalg::GenericOp op : generics)
+    if (op.getNumLoops() == 1)
+      length = std::max(length, op.getStaticLoopRanges()[0]);
+  if (generics.empty())
+    for (Type type : kernel.getResultTypes())
+      length = std::max(length, cast<ShapedType>(type).getNumElements());
+  return length;
+}
+
+LogicalResult LoopNest::findSpace(func::FuncOp kernel) {
+  if (failed(findGenerics(kernel)))
+    return failure();
+  linalg::GenericOp first, rowReduction, columnReduction;
   for (linalg::GenericOp op : generics) {
     unsigned loops = op.getNumLoops(), reductions = op.getNumReductionLoops();
     auto iterators = op.getIteratorTypesArray();
@@ -130,13 +148,7 @@ LogicalResult LoopNest::findSpace(func::FuncOp kernel) {
     return success();
   }
 
-  // Flat: as long as its ops, or without any as its largest result.
-  for (linalg::GenericOp op : generics)
-    if (op.getNumLoops() == 1)
-      cols = std::max(cols, op.getStaticLoopRanges()[0]);
-  if (generics.empty())
-    for (Type type : kernel.getResultTypes())
-      cols = std::max(cols, cast<ShapedType>(type).getNumElements());
+  cols = getFlatLength(generics, kernel);
   return success();
 }
 
@@ -144,67 +156,77 @@ LogicalResult LoopNest::findSpace(func::FuncOp kernel) {
 // Roles
 //===----------------------------------------------------------------------===//
 
+/// The role of a generic where its loops alone tell it.
+FailureOr<std::optional<Role>> LoopNest::roleByLength(linalg::GenericOp op) {
+  if (op.getNumLoops() == 2 || isRank1Reduction(op))
+    return std::optional<Role>(Role::Full);
+  if (op.getNumLoops() == 0) {
+    // A scalar computed from the reduction of the one row there is.
+    bool ofRow = llvm::any_of(op->getOperands(), [&](Value operand) {
+      Operation *from = getRoot(operand).getDefiningOp();
+      return isReduction(from) ||
+             (roles.count(from) && roles.lookup(from) == Role::Row);
+    });
+    return std::optional<Role>(ofRow ? Role::Row : Role::Uniform);
+  }
+  int64_t length = op.getStaticLoopRanges()[0];
+  bool row = shape != Shape::Flat && length == rows, column = length == cols;
+  bool full = length == rows * cols;
+  bool isOpen = column || (full && shape == Shape::Rows);
+  if (!row && !column && !full)
+    return op.emitOpError("needs a loop over the rows, the columns or all "
+                          "elements of ")
+           << rows << "x" << cols << ", but got " << length;
+  if (row && isOpen)
+    return std::optional<Role>();
+  return std::optional<Role>(row      ? Role::Row
+                             : column ? Role::Column
+                                      : Role::Full);
+}
+
+/// The role of what a generic of one loop reads or is read by, once that has
+/// one.
+std::optional<Role> LoopNest::roleByNeighbours(linalg::GenericOp op) const {
+  bool isAll = rows > 1 && op.getStaticLoopRanges()[0] == rows * cols;
+  for (Value operand : op->getOperands()) {
+    Operation *from = getRoot(operand).getDefiningOp();
+    if (isReduction(from))
+      return shape == Shape::Columns ? Role::Column : Role::Row;
+    if (from && roles.count(from) &&
+        (roles.lookup(from) != Role::Full || isAll))
+      return roles.lookup(from);
+  }
+  for (linalg::GenericOp user : generics)
+    for (OpOperand &operand : user->getOpOperands()) {
+      if (getRoot(operand.get()).getDefiningOp() != op || !roles.count(user))
+        continue;
+      AffineMap map = user.getMatchingIndexingMap(&operand);
+      if (map.getNumResults() == 1)
+        return dimRole(user, map.getDimPosition(0));
+      if (map.getNumResults() == 2 && isAll)
+        return Role::Full;
+    }
+  return std::nullopt;
+}
+
 /// Of generics of one parallel loop, those that could be rows, columns or all
 /// elements by their length, where a row has one element or there is one row,
 /// take the role of what they read or are read by.
 LogicalResult LoopNest::findRoles(func::FuncOp kernel) {
   SmallVector<linalg::GenericOp> open;
   for (linalg::GenericOp op : generics) {
-    if (op.getNumLoops() == 2 || isRank1Reduction(op)) {
-      roles[op] = Role::Full;
-      continue;
-    }
-    if (op.getNumLoops() == 0) {
-      // A scalar computed from the reduction of the one row there is.
-      bool ofRow = llvm::any_of(op->getOperands(), [&](Value operand) {
-        Operation *from = getRoot(operand).getDefiningOp();
-        return isReduction(from) ||
-               (roles.count(from) && roles.lookup(from) == Role::Row);
-      });
-      roles[op] = ofRow ? Role::Row : Role::Uniform;
-      continue;
-    }
-    int64_t length = op.getStaticLoopRanges()[0];
-    bool row = shape != Shape::Flat && length == rows, column = length == cols;
-    bool full = length == rows * cols;
-    bool isOpen = column || (full && shape == Shape::Rows);
-    if (!row && !column && !full)
-      return op.emitOpError("needs a loop over the rows, the columns or all "
-                            "elements of ")
-             << rows << "x" << cols << ", but got " << length;
-    if (row && isOpen)
-      open.push_back(op);
+    FailureOr<std::optional<Role>> role = roleByLength(op);
+    if (failed(role))
+      return failure();
+    if (*role)
+      roles[op] = **role;
     else
-      roles[op] = row ? Role::Row : column ? Role::Column : Role::Full;
+      open.push_back(op);
   }
-
-  auto isAll = [&](linalg::GenericOp op) {
-    return rows > 1 && op.getStaticLoopRanges()[0] == rows * cols;
-  };
-  auto fromNeighbours = [&](linalg::GenericOp op) -> std::optional<Role> {
-    for (Value operand : op->getOperands()) {
-      Operation *from = getRoot(operand).getDefiningOp();
-      if (isReduction(from))
-        return shape == Shape::Columns ? Role::Column : Role::Row;
-      if (from && roles.count(from) && (roles[from] != Role::Full || isAll(op)))
-        return roles[from];
-    }
-    for (linalg::GenericOp user : generics)
-      for (OpOperand &operand : user->getOpOperands()) {
-        if (getRoot(operand.get()).getDefiningOp() != op || !roles.count(user))
-          continue;
-        AffineMap map = user.getMatchingIndexingMap(&operand);
-        if (map.getNumResults() == 1)
-          return dimRole(user, map.getDimPosition(0));
-        if (map.getNumResults() == 2 && isAll(op))
-          return Role::Full;
-      }
-    return std::nullopt;
-  };
   for (bool changed = true; changed && !open.empty();) {
     changed = false;
     for (linalg::GenericOp op : open)
-      if (std::optional<Role> role = fromNeighbours(op)) {
+      if (std::optional<Role> role = roleByNeighbours(op)) {
         roles[op] = *role;
         changed = true;
       }
@@ -289,6 +311,53 @@ static LogicalResult checkExtract(const LoopNest &nest, linalg::GenericOp op,
   return success();
 }
 
+static LogicalResult checkBody(const LoopNest &nest, linalg::GenericOp op) {
+  auto result = op.getBody()->walk([&](Operation *inner) -> WalkResult {
+    if (auto extract = dyn_cast<tensor::ExtractOp>(inner))
+      return checkExtract(nest, op, extract);
+    if (isa<linalg::IndexOp, linalg::YieldOp, rt::StreamOp, rt::RandomWordOp>(
+            inner) ||
+        isScalarOp(inner))
+      return WalkResult::advance();
+    return inner->emitOpError("has no code inside linalg.generic");
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// Whether result `result` of a reduction can be made of parts.
+static LogicalResult checkReduction(linalg::GenericOp op, unsigned result,
+                                    LoopNest::Shape shape) {
+  Value out = op.getRegionOutputArgs()[result];
+  Operation *combine =
+      op.getBody()->getTerminator()->getOperand(result).getDefiningOp();
+  if (!combine || combine->getNumOperands() != 2 || !out.hasOneUse() ||
+      !llvm::is_contained(combine->getOperands(), out))
+    return op.emitOpError("needs a reduction that combines its accumulator "
+                          "with a value, once, and yields that");
+  if (shape == LoopNest::Shape::Columns)
+    return success();
+  // Every lane starts from the initial value, so it must be neutral.
+  bool idempotent =
+      isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+          arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
+          arith::MinUIOp, arith::AndIOp, arith::OrIOp>(combine);
+  auto fill = getRoot(op.getDpsInits()[result]).getDefiningOp<linalg::FillOp>();
+  auto constant =
+      fill ? fill.getInputs()[0].getDefiningOp<arith::ConstantOp>() : nullptr;
+  std::optional<TypedAttr> neutral = arith::getNeutralElement(combine);
+  auto isNeutral = [&] {
+    if (auto value = dyn_cast<FloatAttr>(constant.getValue()))
+      return neutral &&
+             value.getValue().compare(cast<FloatAttr>(*neutral).getValue()) ==
+                 llvm::APFloat::cmpEqual;
+    return neutral && constant.getValue() == *neutral;
+  };
+  if (!constant || !(idempotent || isNeutral()))
+    return op.emitOpError("needs a row reduction that starts from a "
+                          "linalg.fill with a neutral constant");
+  return success();
+}
+
 LogicalResult LoopNest::check(linalg::GenericOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
@@ -321,51 +390,14 @@ LogicalResult LoopNest::check(linalg::GenericOp op) {
     }
   }
 
-  auto result = op.getBody()->walk([&](Operation *inner) -> WalkResult {
-    if (auto extract = dyn_cast<tensor::ExtractOp>(inner))
-      return checkExtract(*this, op, extract);
-    if (isa<linalg::IndexOp, linalg::YieldOp, rt::StreamOp, rt::RandomWordOp>(
-            inner) ||
-        isScalarOp(inner))
-      return WalkResult::advance();
-    return inner->emitOpError("has no code inside linalg.generic");
-  });
-  if (result.wasInterrupted())
+  if (failed(checkBody(*this, op)))
     return failure();
   if (!isReduction(op))
     return success();
 
-  for (unsigned result = 0; result < op.getNumResults(); ++result) {
-    Value out = op.getRegionOutputArgs()[result];
-    Operation *combine =
-        op.getBody()->getTerminator()->getOperand(result).getDefiningOp();
-    if (!combine || combine->getNumOperands() != 2 || !out.hasOneUse() ||
-        !llvm::is_contained(combine->getOperands(), out))
-      return op.emitOpError("needs a reduction that combines its accumulator "
-                            "with a value, once, and yields that");
-    if (shape == Shape::Columns)
-      continue;
-    // Every lane starts from the initial value, so it must be neutral.
-    bool idempotent =
-        isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
-            arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
-            arith::MinUIOp, arith::AndIOp, arith::OrIOp>(combine);
-    auto fill =
-        getRoot(op.getDpsInits()[result]).getDefiningOp<linalg::FillOp>();
-    auto constant =
-        fill ? fill.getInputs()[0].getDefiningOp<arith::ConstantOp>() : nullptr;
-    std::optional<TypedAttr> neutral = arith::getNeutralElement(combine);
-    auto isNeutral = [&] {
-      if (auto value = dyn_cast<FloatAttr>(constant.getValue()))
-        return neutral &&
-               value.getValue().compare(cast<FloatAttr>(*neutral).getValue()) ==
-                   llvm::APFloat::cmpEqual;
-      return neutral && constant.getValue() == *neutral;
-    };
-    if (!constant || !(idempotent || isNeutral()))
-      return op.emitOpError("needs a row reduction that starts from a "
-                            "linalg.fill with a neutral constant");
-  }
+  for (unsigned result = 0; result < op.getNumResults(); ++result)
+    if (failed(checkReduction(op, result, shape)))
+      return failure();
   return success();
 }
 
@@ -426,54 +458,75 @@ const LoopNest::Output *LoopNest::storedBefore(Value root,
   return nullptr;
 }
 
+FailureOr<LoopNest::Output> LoopNest::getOutput(OpOperand &result) const {
+  Operation *ret = result.getOwner();
+  const unsigned index = result.getOperandNumber();
+  Value root = getRoot(result.get());
+  Type type = result.get().getType();
+  int64_t count = cast<ShapedType>(type).getNumElements();
+  if (!isKnown(root))
+    return ret->emitOpError("needs to return inputs of the kernel, filled "
+                            "tensors or results of linalg.generic, but #")
+           << index << " is none";
+  Role role = Role::Uniform;
+  int64_t phase = 0;
+  if (isa_and_nonnull<linalg::GenericOp>(root.getDefiningOp())) {
+    role = resultRole(root);
+    // A reduction is there to be stored when its pass is over.
+    phase =
+        phases.lookup(root.getDefiningOp()) + isReduction(root.getDefiningOp());
+  } else if (count == rows * cols) {
+    role = Role::Full;
+  } else if (count == rows) {
+    role = Role::Row;
+  } else if (count == cols) {
+    role = Role::Column;
+  } else if (count != 1) {
+    return ret->emitOpError("needs results that fit a kernel of ")
+           << rows << "x" << cols << ", but #" << index << " is " << type;
+  }
+  // With one row there are only two roles, which go by the names that the
+  // emitter of the shape has for them.
+  if (rows == 1 && shape == Shape::Rows)
+    role = role == Role::Full || role == Role::Column ? Role::Full : Role::Row;
+  else if (rows == 1 && role == Role::Full)
+    role = Role::Column;
+  bool stored = role == Role::Full || role == Role::Column ||
+                (role == Role::Row && shape == Shape::Rows) || rows * cols == 1;
+  if (role == Role::Column && shape == Shape::Rows)
+    stored = false;
+  if (!stored)
+    return ret->emitOpError("returns in #")
+           << index << " a value of which there is " << nameOf(role)
+           << "; tasks that share it would all write it";
+  return Output{root, role, phase, index};
+}
+
 LogicalResult LoopNest::findOutputs(func::FuncOp kernel) {
   Operation *ret = kernel.getBody().front().getTerminator();
-  for (auto [index, value] : llvm::enumerate(ret->getOperands())) {
-    Value root = getRoot(value);
-    int64_t count = cast<ShapedType>(value.getType()).getNumElements();
-    if (!isKnown(root))
-      return ret->emitOpError("needs to return inputs of the kernel, filled "
-                              "tensors or results of linalg.generic, but #")
-             << index << " is none";
-    Role role = Role::Uniform;
-    int64_t phase = 0;
-    if (isa_and_nonnull<linalg::GenericOp>(root.getDefiningOp())) {
-      role = resultRole(root);
-      // A reduction is there to be stored when its pass is over.
-      phase = phases.lookup(root.getDefiningOp()) +
-              isReduction(root.getDefiningOp());
-    } else if (count == rows * cols) {
-      role = Role::Full;
-    } else if (count == rows) {
-      role = Role::Row;
-    } else if (count == cols) {
-      role = Role::Column;
-    } else if (count != 1) {
-      return ret->emitOpError("needs results that fit a kernel of ")
-             << rows << "x" << cols << ", but #" << index << " is "
-             << value.getType();
-    }
-    // With one row there are only two roles, which go by the names that the
-    // emitter of the shape has for them.
-    if (rows == 1 && shape == Shape::Rows)
-      role =
-          role == Role::Full || role == Role::Column ? Role::Full : Role::Row;
-    else if (rows == 1 && role == Role::Full)
-      role = Role::Column;
-    bool stored = role == Role::Full || role == Role::Column ||
-                  (role == Role::Row && shape == Shape::Rows) ||
-                  rows * cols == 1;
-    if (role == Role::Column && shape == Shape::Rows)
-      stored = false;
-    if (!stored)
-      return ret->emitOpError("returns in #")
-             << index << " a value of which there is " << nameOf(role)
-             << "; tasks that share it would all write it";
-    outs.push_back({root, role, phase, unsigned(index)});
+  for (OpOperand &result : ret->getOpOperands()) {
+    FailureOr<Output> output = getOutput(result);
+    if (failed(output))
+      return failure();
+    outs.push_back(*output);
   }
+  return delayOutputs(kernel);
+}
 
-  // An input whose buffer is that of an output must not be read after the
-  // output is stored: such an output is stored in the last phase that reads it.
+/// Whether what is computed in `phase` reads the kernel's `argument`.
+bool LoopNest::readsIn(Value argument, int64_t phase) const {
+  for (linalg::GenericOp op : generics)
+    if (isReduction(op) && phases.lookup(op) == phase &&
+        reads(op.getResult(0), argument, phase))
+      return true;
+  return llvm::any_of(outs, [&](const Output &output) {
+    return output.phase == phase && reads(output.root, argument, phase);
+  });
+}
+
+/// An input whose buffer is that of an output must not be read after the output
+/// is stored: such an output is stored in the last phase that reads it.
+LogicalResult LoopNest::delayOutputs(func::FuncOp kernel) {
   for (bool changed = true; changed;) {
     changed = false;
     for (auto [number, argument] : llvm::enumerate(kernel.getArguments())) {
@@ -490,14 +543,7 @@ LogicalResult LoopNest::findOutputs(func::FuncOp kernel) {
         for (const Output &other : outs)
           last = std::max(last, other.phase);
         for (int64_t phase = last; phase > output.phase; --phase) {
-          bool needed = false;
-          for (linalg::GenericOp op : generics)
-            if (isReduction(op) && phases[op] == phase)
-              needed |= reads(op.getResult(0), argument, phase);
-          for (const Output &other : outs)
-            if (other.phase == phase)
-              needed |= reads(other.root, argument, phase);
-          if (!needed || output.role != Role::Full)
+          if (output.role != Role::Full || !readsIn(argument, phase))
             continue;
           output.phase = phase;
           phaseCount = std::max(phaseCount, phase + 1);

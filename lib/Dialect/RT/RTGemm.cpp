@@ -9,6 +9,7 @@
 #include "Forms.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/ABI/Gemm.h"
+#include "reprise/Dialect/RT/ElementFormat.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Interfaces/EvenRows.h"
 #include "llvm/Support/MathExtras.h"
@@ -98,11 +99,8 @@ int64_t GemmOp::getWorkspaceBytes() {
   RepriseGemm gemm = {};
   gemm.m = getM(), gemm.n = getN(), gemm.k = getK();
   gemm.batch[0] = getBatchCount(), gemm.batch[1] = 1;
-  auto getType = [](ShapedType type) {
-    return type.getElementType().isBF16() ? REPRISE_BF16 : REPRISE_F32;
-  };
-  gemm.typeAB = getType(cast<ShapedType>(getA().getType()));
-  gemm.typeC = getType(getCType());
+  gemm.typeAB = getElementCode(getA().getType());
+  gemm.typeC = getElementCode(getCType());
   gemm.transposeA = getTransposeA();
   gemm.groups = getGroupCount();
   gemm.gather = getGather() ? int32_t(*getGather()) : REPRISE_GATHER_NONE;

@@ -1,5 +1,24 @@
 // RUN: reprise-opt %s -split-input-file -verify-diagnostics
 
+// A kernel of a GPU has tiles of so many bytes as its elements have.
+func.func @c2_format(%a: tensor<32x24xf16>, %w: tensor<4x96x24xf16>, %o: tensor<5xi32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'a' to be f32 or bf16, but got 'tensor<32x24xf16>'}}
+  %u = rt.gemm %a, %w groups(%o) transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<32x24xf16>, tensor<4x96x24xf16>, tensor<5xi32>) -> tensor<32x96xf32>
+  return
+}
+
+// -----
+
+func.func @c2_formats(%a: tensor<32x24xbf16>, %w: tensor<4x96x24xf16>, %o: tensor<5xi32>) {
+  // expected-error @+1 {{'rt.gemm' op needs 'b' to be 'bf16' like 'a', but got 'tensor<4x96x24xf16>'}}
+  %u = rt.gemm %a, %w groups(%o) transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96
+    : (tensor<32x24xbf16>, tensor<4x96x24xf16>, tensor<5xi32>) -> tensor<32x96xf32>
+  return
+}
+
+// -----
+
 func.func @c9_offsets(%a: tensor<32x24xf32>, %w: tensor<4x96x24xf32>, %o: tensor<1xi32>) {
   // expected-error @+1 {{'rt.gemm' op needs 'offsets' to be i32 of at least 2 elements, but got 'tensor<1xi32>'}}
   %u = rt.gemm %a, %w groups(%o) transpose_b m 32 n 96 k 24 lda 24 ldb 24 ldc 96

@@ -68,10 +68,16 @@ public:
 
 private:
   mlir::LogicalResult findSpace(mlir::func::FuncOp kernel);
+  mlir::LogicalResult findGenerics(mlir::func::FuncOp kernel);
   mlir::LogicalResult findRoles(mlir::func::FuncOp kernel);
+  mlir::FailureOr<std::optional<Role>> roleByLength(mlir::linalg::GenericOp op);
+  std::optional<Role> roleByNeighbours(mlir::linalg::GenericOp op) const;
   mlir::LogicalResult check(mlir::linalg::GenericOp op);
   mlir::LogicalResult findPhases(mlir::func::FuncOp kernel);
   mlir::LogicalResult findOutputs(mlir::func::FuncOp kernel);
+  mlir::FailureOr<Output> getOutput(mlir::OpOperand &result) const;
+  mlir::LogicalResult delayOutputs(mlir::func::FuncOp kernel);
+  bool readsIn(mlir::Value argument, int64_t phase) const;
   bool reads(mlir::Value root, mlir::Value argument, int64_t phase) const;
   bool agree(Role access, Role role) const;
 
