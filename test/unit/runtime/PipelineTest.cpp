@@ -408,7 +408,6 @@ TEST_F(Pipeline, ALongScheduleShowsLife) {
     EXPECT_GT(device.profile().all()[i], 0) << i;
 }
 
-// Of three stages the first and the last have a value that they add up.
 // What connects ranks of GPUs reads the rows of launches.
 TEST_F(Pipeline, TablesAreCheckedBeforeMemoryIsTaken) {
   constexpr RepriseAxis kAxes[] = {{"pp", 1, 0}};
@@ -430,6 +429,7 @@ TEST_F(Pipeline, TablesAreCheckedBeforeMemoryIsTaken) {
   EXPECT_EQ(arena.size(), 0);
 }
 
+// Of three stages the first and the last have a value that they add up.
 TEST_F(Pipeline, SumsOfSomeOfTheStages) {
   for (int32_t members : {0, 2}) {
     Outcome outcome = run({"--data", data, "--log-format=json", "--steps=1"},
