@@ -1,6 +1,4 @@
 //===- CheckPipeline.cpp - What stages replay, and when they end ----------===//
-//------------===//
-//-----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

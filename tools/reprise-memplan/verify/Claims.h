@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // docs/certificates.md tells what the fields mean. Names are resolved, and what
 // can be told of a field alone is checked; `at` is where to point at.
