@@ -290,6 +290,6 @@ void reprise::solver::sharePrice(PipelineCertificate &certificate,
   // From prices that depend on no budget, for a smaller one to prove no less.
   for (double factor : {0.1, 1.0, 10.0})
     search.run(factor * seconds / std::max(bytes, 1.0));
-  certificate.moments.resize(shape.stages);
-  search.finish(certificate.moments[stage]);
+  certificate.pricedTasks.resize(shape.stages);
+  search.finish(certificate.pricedTasks[stage]);
 }

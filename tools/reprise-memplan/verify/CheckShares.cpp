@@ -27,22 +27,23 @@ std::optional<Fault> reprise::verify::checkInFlight(const Pipeline &pipeline,
   return std::nullopt;
 }
 
-std::optional<Fault> reprise::verify::placeMoments(Pipeline &pipeline,
-                                                   const Schedule &schedule) {
+std::optional<Fault>
+reprise::verify::placePricedTasks(Pipeline &pipeline,
+                                  const Schedule &schedule) {
   std::vector<MeanTask> means(pipeline.chunks.size());
   for (int64_t s = 0; s < pipeline.stages; ++s) {
     std::vector<double> weights(schedule.countTasks(s));
     double sum = 0;
-    for (const PricedTask &moment : (*pipeline.moments)[s]) {
-      if (moment.task >= int64_t(weights.size()))
-        return Fault{moment.at, "needs a task out of the " +
+    for (const PricedTask &priced : (*pipeline.pricedTasks)[s]) {
+      if (priced.task >= int64_t(weights.size()))
+        return Fault{priced.at, "needs a task out of the " +
                                     std::to_string(weights.size()) +
                                     " of stage " + std::to_string(s) +
-                                    ", but got " + std::to_string(moment.task)};
-      weights[moment.task] += moment.weight;
-      sum += moment.weight;
+                                    ", but got " + std::to_string(priced.task)};
+      weights[priced.task] += priced.weight;
+      sum += priced.weight;
       if (sum > 1 + 1e-12)
-        return Fault{moment.at, "needs weights of the moments of stage " +
+        return Fault{priced.at, "needs weights of the priced tasks of stage " +
                                     std::to_string(s) +
                                     " that add up to 1 at most, but with this "
                                     "one they come to " +
@@ -125,14 +126,14 @@ std::optional<Fault> reprise::verify::checkShares(const Pipeline &pipeline,
   }
   for (int64_t s = 0; s < pipeline.stages; ++s) {
     __int128 need =
-        pipeline.moments ? getNeed(pipeline, schedule, s) : needs[s];
+        pipeline.pricedTasks ? getNeed(pipeline, schedule, s) : needs[s];
     if (need > pipeline.budget)
       return Fault{pipeline.chunks[s].at, "stage " + std::to_string(s) +
                                               " needs " + print(need) +
                                               " bytes, but the budget is " +
                                               std::to_string(pipeline.budget)};
   }
-  for (size_t c = 0; c < pipeline.chunks.size() && pipeline.moments; ++c)
+  for (size_t c = 0; c < pipeline.chunks.size() && pipeline.pricedTasks; ++c)
     if (int64_t left = pipeline.budget - pipeline.base[c % pipeline.stages];
         pipeline.chunks[c].claims.budget != left)
       return Fault{pipeline.chunks[c].at,
@@ -141,7 +142,7 @@ std::optional<Fault> reprise::verify::checkShares(const Pipeline &pipeline,
                        " bytes that its stage has for a step as its budget, "
                        "but got " +
                        std::to_string(pipeline.chunks[c].claims.budget)};
-  for (int64_t s = 0; s < pipeline.stages && !pipeline.moments; ++s)
+  for (int64_t s = 0; s < pipeline.stages && !pipeline.pricedTasks; ++s)
     if (shares[s] > pipeline.budget)
       return Fault{pipeline.chunks[s].at,
                    "the budgets of stage " + std::to_string(s) +

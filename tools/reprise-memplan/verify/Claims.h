@@ -228,7 +228,7 @@ struct Pipeline {
   std::vector<Path> paths;
   /// Of each stage; without them, a stage needs the sum of what its chunks do,
   /// each at the task at which it has most in flight.
-  std::optional<std::vector<std::vector<PricedTask>>> moments;
+  std::optional<std::vector<std::vector<PricedTask>>> pricedTasks;
 };
 
 std::optional<Fault> readPipeline(const Json &value, Pipeline &pipeline);
