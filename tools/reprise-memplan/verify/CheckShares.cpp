@@ -49,15 +49,16 @@ reprise::verify::placePricedTasks(Pipeline &pipeline,
                                     "one they come to " +
                                     std::to_string(sum)};
     }
-    std::vector<int64_t> now(pipeline.chunks.size());
+    std::vector<int64_t> now(pipeline.virtualStages);
     for (size_t t = 0; t < weights.size(); ++t) {
       const Task &task = schedule.getTask(s, t);
-      now[task.chunk] += !task.isBackward;
+      int64_t &running = now[task.chunk / pipeline.stages];
+      running += !task.isBackward;
       if (task.isBackward)
         means[task.chunk].running += weights[t];
-      for (size_t c = s; c < now.size() && weights[t] > 0; c += pipeline.stages)
-        means[c].inFlight += weights[t] * double(now[c]);
-      now[task.chunk] -= task.isBackward;
+      for (size_t v = 0; v < now.size() && weights[t] > 0; ++v)
+        means[v * pipeline.stages + s].inFlight += weights[t] * double(now[v]);
+      running -= task.isBackward;
     }
   }
   for (size_t c = 0; c < means.size(); ++c)
@@ -68,20 +69,21 @@ reprise::verify::placePricedTasks(Pipeline &pipeline,
 
 __int128 reprise::verify::getNeed(const Pipeline &pipeline,
                                   const Schedule &schedule, int64_t stage) {
-  std::vector<__int128> kept(pipeline.chunks.size()), work(kept);
-  for (size_t c = stage; c < kept.size(); c += pipeline.stages) {
-    const Claims &claims = pipeline.chunks[c].claims;
-    kept[c] = getKeptBytes(claims);
-    work[c] = claims.peak - getBytesInFlight(claims);
+  std::vector<__int128> kept, work; // by virtual stage
+  for (int64_t v = 0; v < pipeline.virtualStages; ++v) {
+    const Claims &claims = pipeline.chunks[v * pipeline.stages + stage].claims;
+    kept.push_back(getKeptBytes(claims));
+    work.push_back(claims.peak - getBytesInFlight(claims));
   }
   __int128 most = 0, now = 0;
   for (size_t t = 0; t < schedule.countTasks(stage); ++t) {
     const Task &task = schedule.getTask(stage, t);
+    int64_t v = task.chunk / pipeline.stages;
     if (!task.isBackward)
-      now += kept[task.chunk];
-    most = std::max(most, now - kept[task.chunk] + work[task.chunk]);
+      now += kept[v];
+    most = std::max(most, now - kept[v] + work[v]);
     if (task.isBackward)
-      now -= kept[task.chunk];
+      now -= kept[v];
   }
   return most + pipeline.base[stage];
 }
