@@ -159,6 +159,9 @@ PriceSearch::findPoints(const std::vector<double> &prices) {
       at.resize(v);
       at.push_back(point);
     }
+    // Without a candidate, what is kept has its price, and no op has one.
+    if (at.size() == v)
+      at.push_back({int64_t(chunks[v]->layers.size()), 0, 0, 0});
   }
   return at;
 }
