@@ -252,9 +252,9 @@ void reprise::solver::writeCertificate(std::ostream &out,
 void reprise::solver::writeCertificate(std::ostream &out,
                                        const PipelineCertificate &certificate) {
   Writer writer(out);
-  bool hasMoments = !certificate.moments.empty();
+  bool hasTasks = !certificate.pricedTasks.empty();
   writer.begin();
-  writer.field("version", int64_t(hasMoments ? 3 : 2));
+  writer.field("version", int64_t(hasTasks ? 3 : 2));
   writer.field("kind", std::string("pipeline"));
   writer.field("budget_bytes", certificate.budgetBytes);
   writer.list("base_bytes", certificate.baseBytes);
@@ -280,8 +280,8 @@ void reprise::solver::writeCertificate(std::ostream &out,
                  writer.field("weight", path.weight);
                  writer.list("tasks", path.tasks);
                });
-  if (hasMoments)
-    writer.list("moments", certificate.moments);
+  if (hasTasks)
+    writer.list("priced_tasks", certificate.pricedTasks);
   writer.end();
   out << '\n';
 }

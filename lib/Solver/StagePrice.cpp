@@ -159,6 +159,9 @@ PriceSearch::findPoints(const std::vector<double> &prices) {
       at.resize(v);
       at.push_back(point);
     }
+    // Without a candidate, what is kept has its price, and no op has one.
+    if (at.size() == v)
+      at.push_back({int64_t(chunks[v]->layers.size()), 0, 0, 0});
   }
   return at;
 }
@@ -290,6 +293,6 @@ void reprise::solver::sharePrice(PipelineCertificate &certificate,
   // From prices that depend on no budget, for a smaller one to prove no less.
   for (double factor : {0.1, 1.0, 10.0})
     search.run(factor * seconds / std::max(bytes, 1.0));
-  certificate.moments.resize(shape.stages);
-  search.finish(certificate.moments[stage]);
+  certificate.pricedTasks.resize(shape.stages);
+  search.finish(certificate.pricedTasks[stage]);
 }

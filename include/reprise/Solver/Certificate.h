@@ -211,7 +211,7 @@ struct PipelineCertificate {
   /// Of each stage, with weights that add up to 1, or none if bytes have no
   /// price; of no stage where each has one chunk, whose price is for the most
   /// micro-batches in flight.
-  std::vector<std::vector<PricedTask>> moments;
+  std::vector<std::vector<PricedTask>> pricedTasks;
 };
 
 /// What a stage needs beside `baseBytes`: the most at any of its tasks.
@@ -240,9 +240,9 @@ StageReplays getStageReplays(const PipelineCertificate &certificate,
 double getStageBound(const PipelineCertificate &certificate, int64_t stage);
 
 /// Gives the chunks of a stage, which share a budget, one price of memory, each
-/// of them a point out of its `candidates`, and the stage its moments: those
-/// with which `getStageBound` proves most. Does not depend on the plan of the
-/// chunks.
+/// of them a point out of its `candidates`, and the stage its priced tasks:
+/// those with which `getStageBound` proves most. Does not depend on the plan of
+/// the chunks.
 void sharePrice(PipelineCertificate &certificate, int64_t stage);
 
 /// How long the schedule takes with the plans of the chunks' certificates.

@@ -10,9 +10,8 @@
 // others have what they keep of their micro-batches in flight, and nothing
 // else:
 //
-//   chunk 0   | kept of 2 micro-batches                   |
-//   chunk 1   | kept of 1 | the one that runs, kept and all that it works with
-//   |
+//   chunk 0   | kept of 2 micro-batches            |
+//   chunk 1   | kept of 1 | all of the one that runs |
 //
 // What the stage needs is the most of these sums over its tasks.
 //

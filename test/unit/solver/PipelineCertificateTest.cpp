@@ -493,27 +493,28 @@ TEST(PipelineCertificateTest, RefusesLies) {
            }),
            shape.virtualStages > 1 ? " bytes that its stage has for a step"
                                    : "'s chunks come to ");
-    // Moments: more of them than the price has, tasks that are not there, other
-    // tasks, or another version.
+    // Priced tasks: with more weight than the price has, that are not there,
+    // other ones, or of too few stages.
     if (shape.virtualStages > 1) {
       expect(lie([](PipelineCertificate &wrong) {
-               for (auto &stage : wrong.moments)
+               for (auto &stage : wrong.pricedTasks)
                  stage.push_back({0, 1});
              }),
              " that add up to 1 at most, but with this one they come to ");
       expect(lie([](PipelineCertificate &wrong) {
-               for (auto &stage : wrong.moments)
+               for (auto &stage : wrong.pricedTasks)
                  stage = {{1000, 1}};
              }),
              "needs a task out of the ");
       expect(lie([](PipelineCertificate &wrong) {
-               for (auto &stage : wrong.moments)
-                 for (PipelineCertificate::PricedTask &moment : stage)
-                   moment.task = 0;
+               for (auto &stage : wrong.pricedTasks)
+                 for (PipelineCertificate::PricedTask &priced : stage)
+                   priced.task = 0;
              }),
              "the least price of ");
-      expect(lie([](PipelineCertificate &wrong) { wrong.moments.pop_back(); }),
-             "needs moments of each of ");
+      expect(
+          lie([](PipelineCertificate &wrong) { wrong.pricedTasks.pop_back(); }),
+          "needs priced tasks of each of ");
     }
     // Paths: heavier than one, of tasks that are not there or do not wait.
     expect(

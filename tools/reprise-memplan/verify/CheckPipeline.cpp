@@ -1,6 +1,4 @@
 //===- CheckPipeline.cpp - What stages replay, and when they end ----------===//
-//------------===//
-//-----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -39,7 +37,7 @@ struct StageReplays {
 };
 } // namespace
 
-/// A chunk that has b bytes, in the mean of the moments, replays for its
+/// A chunk that has b bytes, in the mean of the priced tasks, replays for its
 /// layers' least prices less the price of b at least. All of the budget goes
 /// where it saves most.
 static StageReplays getStageReplays(const Pipeline &pipeline,
@@ -213,7 +211,7 @@ static std::optional<Fault> checkStages(const Pipeline &pipeline,
     }
     stage.base = pipeline.base[s];
     stage.peak += pipeline.base[s];
-    if (pipeline.moments)
+    if (pipeline.pricedTasks)
       stage.peak = getNeed(pipeline, schedule, s);
   }
   return std::nullopt;
@@ -231,8 +229,8 @@ reprise::verify::checkPipeline(Pipeline &pipeline,
                                       " micro-batches"};
   if (std::optional<Fault> fault = checkShares(pipeline, schedule))
     return fault;
-  if (pipeline.moments)
-    if (std::optional<Fault> fault = placeMoments(pipeline, schedule))
+  if (pipeline.pricedTasks)
+    if (std::optional<Fault> fault = placePricedTasks(pipeline, schedule))
       return fault;
   figures.stages.resize(pipeline.stages);
   std::set<std::string> layers;

@@ -27,36 +27,38 @@ std::optional<Fault> reprise::verify::checkInFlight(const Pipeline &pipeline,
   return std::nullopt;
 }
 
-std::optional<Fault> reprise::verify::placeMoments(Pipeline &pipeline,
-                                                   const Schedule &schedule) {
+std::optional<Fault>
+reprise::verify::placePricedTasks(Pipeline &pipeline,
+                                  const Schedule &schedule) {
   std::vector<MeanTask> means(pipeline.chunks.size());
   for (int64_t s = 0; s < pipeline.stages; ++s) {
     std::vector<double> weights(schedule.countTasks(s));
     double sum = 0;
-    for (const PricedTask &moment : (*pipeline.moments)[s]) {
-      if (moment.task >= int64_t(weights.size()))
-        return Fault{moment.at, "needs a task out of the " +
+    for (const PricedTask &priced : (*pipeline.pricedTasks)[s]) {
+      if (priced.task >= int64_t(weights.size()))
+        return Fault{priced.at, "needs a task out of the " +
                                     std::to_string(weights.size()) +
                                     " of stage " + std::to_string(s) +
-                                    ", but got " + std::to_string(moment.task)};
-      weights[moment.task] += moment.weight;
-      sum += moment.weight;
+                                    ", but got " + std::to_string(priced.task)};
+      weights[priced.task] += priced.weight;
+      sum += priced.weight;
       if (sum > 1 + 1e-12)
-        return Fault{moment.at, "needs weights of the moments of stage " +
+        return Fault{priced.at, "needs weights of the priced tasks of stage " +
                                     std::to_string(s) +
                                     " that add up to 1 at most, but with this "
                                     "one they come to " +
                                     std::to_string(sum)};
     }
-    std::vector<int64_t> now(pipeline.chunks.size());
+    std::vector<int64_t> now(pipeline.virtualStages);
     for (size_t t = 0; t < weights.size(); ++t) {
       const Task &task = schedule.getTask(s, t);
-      now[task.chunk] += !task.isBackward;
+      int64_t &running = now[task.chunk / pipeline.stages];
+      running += !task.isBackward;
       if (task.isBackward)
         means[task.chunk].running += weights[t];
-      for (size_t c = s; c < now.size() && weights[t] > 0; c += pipeline.stages)
-        means[c].inFlight += weights[t] * double(now[c]);
-      now[task.chunk] -= task.isBackward;
+      for (size_t v = 0; v < now.size() && weights[t] > 0; ++v)
+        means[v * pipeline.stages + s].inFlight += weights[t] * double(now[v]);
+      running -= task.isBackward;
     }
   }
   for (size_t c = 0; c < means.size(); ++c)
@@ -67,20 +69,21 @@ std::optional<Fault> reprise::verify::placeMoments(Pipeline &pipeline,
 
 __int128 reprise::verify::getNeed(const Pipeline &pipeline,
                                   const Schedule &schedule, int64_t stage) {
-  std::vector<__int128> kept(pipeline.chunks.size()), work(kept);
-  for (size_t c = stage; c < kept.size(); c += pipeline.stages) {
-    const Claims &claims = pipeline.chunks[c].claims;
-    kept[c] = getKeptBytes(claims);
-    work[c] = claims.peak - getBytesInFlight(claims);
+  std::vector<__int128> kept, work; // by virtual stage
+  for (int64_t v = 0; v < pipeline.virtualStages; ++v) {
+    const Claims &claims = pipeline.chunks[v * pipeline.stages + stage].claims;
+    kept.push_back(getKeptBytes(claims));
+    work.push_back(claims.peak - getBytesInFlight(claims));
   }
   __int128 most = 0, now = 0;
   for (size_t t = 0; t < schedule.countTasks(stage); ++t) {
     const Task &task = schedule.getTask(stage, t);
+    int64_t v = task.chunk / pipeline.stages;
     if (!task.isBackward)
-      now += kept[task.chunk];
-    most = std::max(most, now - kept[task.chunk] + work[task.chunk]);
+      now += kept[v];
+    most = std::max(most, now - kept[v] + work[v]);
     if (task.isBackward)
-      now -= kept[task.chunk];
+      now -= kept[v];
   }
   return most + pipeline.base[stage];
 }
@@ -125,14 +128,14 @@ std::optional<Fault> reprise::verify::checkShares(const Pipeline &pipeline,
   }
   for (int64_t s = 0; s < pipeline.stages; ++s) {
     __int128 need =
-        pipeline.moments ? getNeed(pipeline, schedule, s) : needs[s];
+        pipeline.pricedTasks ? getNeed(pipeline, schedule, s) : needs[s];
     if (need > pipeline.budget)
       return Fault{pipeline.chunks[s].at, "stage " + std::to_string(s) +
                                               " needs " + print(need) +
                                               " bytes, but the budget is " +
                                               std::to_string(pipeline.budget)};
   }
-  for (size_t c = 0; c < pipeline.chunks.size() && pipeline.moments; ++c)
+  for (size_t c = 0; c < pipeline.chunks.size() && pipeline.pricedTasks; ++c)
     if (int64_t left = pipeline.budget - pipeline.base[c % pipeline.stages];
         pipeline.chunks[c].claims.budget != left)
       return Fault{pipeline.chunks[c].at,
@@ -141,7 +144,7 @@ std::optional<Fault> reprise::verify::checkShares(const Pipeline &pipeline,
                        " bytes that its stage has for a step as its budget, "
                        "but got " +
                        std::to_string(pipeline.chunks[c].claims.budget)};
-  for (int64_t s = 0; s < pipeline.stages && !pipeline.moments; ++s)
+  for (int64_t s = 0; s < pipeline.stages && !pipeline.pricedTasks; ++s)
     if (shares[s] > pipeline.budget)
       return Fault{pipeline.chunks[s].at,
                    "the budgets of stage " + std::to_string(s) +

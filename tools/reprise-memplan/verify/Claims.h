@@ -5,7 +5,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // docs/certificates.md tells what the fields mean. Names are resolved, and what
 // can be told of a field alone is checked; `at` is where to point at.
@@ -229,7 +228,7 @@ struct Pipeline {
   std::vector<Path> paths;
   /// Of each stage; without them, a stage needs the sum of what its chunks do,
   /// each at the task at which it has most in flight.
-  std::optional<std::vector<std::vector<PricedTask>>> moments;
+  std::optional<std::vector<std::vector<PricedTask>>> pricedTasks;
 };
 
 std::optional<Fault> readPipeline(const Json &value, Pipeline &pipeline);

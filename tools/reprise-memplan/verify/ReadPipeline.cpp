@@ -11,8 +11,9 @@
 
 using namespace reprise::verify;
 
-static std::vector<PricedTask> readMoments(Reader &reader, const Json &value) {
-  std::vector<PricedTask> moments;
+static std::vector<PricedTask> readPricedTasks(Reader &reader,
+                                               const Json &value) {
+  std::vector<PricedTask> tasks;
   for (const Json &element : reader.readList(value)) {
     const std::vector<Json> &numbers = reader.readList(element);
     if (numbers.size() != 2)
@@ -20,37 +21,38 @@ static std::vector<PricedTask> readMoments(Reader &reader, const Json &value) {
                                   std::to_string(numbers.size()) + " numbers");
     if (reader.fault)
       break;
-    PricedTask moment;
-    moment.at = element.at;
-    moment.task = reader.readInteger(numbers[0], 0, kMostTasks, "a task");
-    moment.weight = reader.readSeconds(numbers[1]);
-    moments.push_back(moment);
+    PricedTask priced;
+    priced.at = element.at;
+    priced.task = reader.readInteger(numbers[0], 0, kMostTasks, "a task");
+    priced.weight = reader.readSeconds(numbers[1]);
+    tasks.push_back(priced);
   }
-  return moments;
+  return tasks;
 }
 
 /// Files of version 3 say at which tasks of each stage bytes have a price.
-static std::optional<Fault> readAllMoments(Reader &reader, const Object &object,
-                                           Pipeline &pipeline) {
+static std::optional<Fault>
+readAllPricedTasks(Reader &reader, const Object &object, Pipeline &pipeline) {
   const Json &version = object.get("version");
   int64_t number = reader.readInteger(version, 2, 3, "a version");
-  const Json *moments = object.find("moments");
-  if (!reader.fault && (number == 3) != (moments != nullptr))
-    return Fault{version.at,
-                 moments ? "needs version 3 for a pipeline with 'moments', but "
-                           "got 2"
-                         : "needs the 'moments' of each stage in version 3, "
-                           "but has none"};
-  if (!moments)
+  const Json *tasks = object.find("priced_tasks");
+  if (!reader.fault && (number == 3) != (tasks != nullptr))
+    return Fault{
+        version.at,
+        tasks ? "needs version 3 for a pipeline with 'priced_tasks', but "
+                "got 2"
+              : "needs the 'priced_tasks' of each stage in version 3, "
+                "but has none"};
+  if (!tasks)
     return std::nullopt;
-  pipeline.moments.emplace();
-  for (const Json &element : reader.readList(*moments))
-    pipeline.moments->push_back(readMoments(reader, element));
-  if (!reader.fault && int64_t(pipeline.moments->size()) != pipeline.stages)
-    return Fault{moments->at, "needs moments of each of " +
-                                  std::to_string(pipeline.stages) +
-                                  " stages, but got " +
-                                  std::to_string(pipeline.moments->size())};
+  pipeline.pricedTasks.emplace();
+  for (const Json &element : reader.readList(*tasks))
+    pipeline.pricedTasks->push_back(readPricedTasks(reader, element));
+  if (!reader.fault && int64_t(pipeline.pricedTasks->size()) != pipeline.stages)
+    return Fault{tasks->at, "needs priced tasks of each of " +
+                                std::to_string(pipeline.stages) +
+                                " stages, but got " +
+                                std::to_string(pipeline.pricedTasks->size())};
   return std::nullopt;
 }
 
@@ -115,7 +117,7 @@ std::optional<Fault> reprise::verify::readPipeline(const Json &value,
                 {"version", "kind", "budget_bytes", "base_bytes", "stages",
                  "virtual_stages", "micro_batches", "schedule",
                  "micro_batch_group", "span_seconds", "lower_bound_seconds",
-                 "chunks", "paths", "moments"});
+                 "chunks", "paths", "priced_tasks"});
   pipeline.budget =
       reader.readInteger(object.get("budget_bytes"), 0, INT64_MAX, "bytes");
   pipeline.stages =
@@ -127,7 +129,7 @@ std::optional<Fault> reprise::verify::readPipeline(const Json &value,
       reader.readInteger(batches, 1, kMostTasks, "micro-batches");
   if (std::optional<Fault> fault = readSchedule(reader, object, pipeline))
     return fault;
-  if (std::optional<Fault> fault = readAllMoments(reader, object, pipeline))
+  if (std::optional<Fault> fault = readAllPricedTasks(reader, object, pipeline))
     return fault;
   pipeline.span = reader.readSeconds(object.get("span_seconds"));
   pipeline.bound = reader.readSeconds(object.get("lower_bound_seconds"));

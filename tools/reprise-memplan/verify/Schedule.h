@@ -79,7 +79,8 @@ std::optional<Fault> checkInFlight(const Pipeline &pipeline,
 /// Says which tasks the prices of chunks are for: a byte at a point of backward
 /// is there while the chunk runs, and one that is kept, of each micro-batch in
 /// flight. Until a backward task ends, its micro-batch is.
-std::optional<Fault> placeMoments(Pipeline &pipeline, const Schedule &schedule);
+std::optional<Fault> placePricedTasks(Pipeline &pipeline,
+                                      const Schedule &schedule);
 
 /// What a stage needs: while a task runs, what its chunk works with, and what
 /// is kept of all other micro-batches in flight, beside what outlives the step.
