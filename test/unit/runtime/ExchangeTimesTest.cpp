@@ -124,6 +124,39 @@ TEST(ExchangeTimes, RowsAreDealtEvenly) {
       EXPECT_EQ(table[rank * 9 + expert], expert * 8); // 64 rows of a rank.
 }
 
+// Fewer rows than experts, of an odd number: those of four ranks are sent, and
+// no rank gets more than it has room for.
+TEST(ExchangeTimes, FewRowsForManyExperts) {
+  OneLaunch rows(REPRISE_COLLECTIVE_SEND_ROWS, {10 * 16, 4 * 17 * 4, 10 * 16});
+  rows.row.blocks = 16, rows.row.blockElements = 4;
+  shrinkOnce(rows);
+  Arena arena;
+  Error error;
+  ASSERT_TRUE(arena.map(rows.model.arenaBytes, error)) << error.text;
+  LoneLaunch lone;
+  ASSERT_TRUE(lone.take(rows.model, rows.launch));
+  ASSERT_TRUE(lone.fillOffsets(4, arena, error)) << error.text;
+  const int32_t *table = arena.at<int32_t>(rows.buffers[1]);
+  for (int32_t rank = 0; rank < 4; ++rank)
+    for (int32_t owner = 0; owner <= 4; ++owner)
+      EXPECT_EQ(table[rank * 17 + owner * 4], owner * 2);
+}
+
+// Sums of nothing are of a damaged program; a part of them has two buffers.
+TEST(ExchangeTimes, SumsHaveABuffer) {
+  for (int32_t operation :
+       {REPRISE_COLLECTIVE_ALL_REDUCE, REPRISE_COLLECTIVE_REDUCE_SHARES}) {
+    OneLaunch sum(operation, {64});
+    sum.model.collectives = &sum.row;
+    sum.model.buffers = sum.buffers.data();
+    Error error;
+    EXPECT_FALSE(checkCollective(sum.model, sum.launch, 1, error));
+    EXPECT_EQ(std::string(error.text).find("damaged model: it has a workspace"),
+              0u)
+        << error.text;
+  }
+}
+
 // Of a parcel for another stage nothing is said: it needs both of them.
 TEST(ExchangeTimes, ParcelsAreNone) {
   OneLaunch send(REPRISE_COLLECTIVE_SEND, {64});
