@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Interfaces/CostTable.h"
+#include "reprise/ABI/Machine.h"
 #include "reprise/Support/RawJSON.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -135,7 +136,7 @@ CostTable CostTable::getCPU() {
   table.secondsPerMessage = 10e-6;
   table.networkBytesPerSecond = 1.2e9;
   table.networkSecondsPerMessage = 30e-6;
-  table.ranksPerMachine = 8;
+  table.ranksPerMachine = REPRISE_RANKS_PER_MACHINE;
   return table;
 }
 
