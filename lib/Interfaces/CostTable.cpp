@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Interfaces/CostTable.h"
+#include "reprise/ABI/Machine.h"
 #include "reprise/Support/RawJSON.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -135,7 +136,7 @@ CostTable CostTable::getCPU() {
   table.secondsPerMessage = 10e-6;
   table.networkBytesPerSecond = 1.2e9;
   table.networkSecondsPerMessage = 30e-6;
-  table.ranksPerMachine = 8;
+  table.ranksPerMachine = REPRISE_RANKS_PER_MACHINE;
   return table;
 }
 
@@ -268,11 +269,20 @@ llvm::Error TableReader::readMembers(const llvm::json::Object &object,
   return llvm::Error::success();
 }
 
+/// Rates between which all bytes and FLOPs of a model have times, and sums of
+/// times have a value.
+static constexpr double kLeastNumber = 1e-30, kMostNumber = 1e30;
+
 llvm::Expected<double> TableReader::readNumber(const Member &member) const {
   std::optional<double> number = member.value.getAsNumber();
-  if (!number || !std::isfinite(*number) || *number <= 0)
+  if (!number || !(*number > 0))
     return fail(member.raw.value.begin(),
                 "needs a number above 0 as '" + member.key + "'");
+  if (*number < kLeastNumber || *number > kMostNumber)
+    return fail(member.raw.value.begin(), "needs a number from 1e-30 to 1e30 "
+                                          "as '" +
+                                              member.key + "', but got " +
+                                              member.raw.value);
   return *number;
 }
 
@@ -301,7 +311,8 @@ static constexpr llvm::StringLiteral kExchanges[] = {
     "send_rows",     "return_rows",   "send"};
 
 /// What a link's name says; none if it is no such name.
-static std::optional<Link> parseLinkName(llvm::StringRef name) {
+static std::optional<Link> parseLinkName(llvm::StringRef text) {
+  llvm::StringRef name = text;
   Link link = {};
   link.isAcross = name.consume_back(kAcross);
   auto [exchange, ranks] = name.split(" of ");
@@ -309,7 +320,8 @@ static std::optional<Link> parseLinkName(llvm::StringRef name) {
   bool isNumber =
       ranks.consume_back(" ranks") && !ranks.getAsInteger(10, link.ranks);
   bool isKnown = llvm::is_contained(kExchanges, exchange);
-  if (!isKnown || !isNumber || link.ranks < 2)
+  // One link has one name: "04 ranks" are none.
+  if (!isKnown || !isNumber || link.ranks < 2 || link.getName() != text)
     return std::nullopt;
   return link;
 }
@@ -404,6 +416,9 @@ static std::string placeFirst(std::string message) {
 }
 
 llvm::Expected<CostTable> TableReader::read() {
+  if (const char *bracket = findLevelTooMany(text))
+    return fail(bracket, "needs at most " + llvm::Twine(kMostLevels) +
+                             " levels of lists and objects");
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
   if (!value)
     return llvm::createStringError(

@@ -11,14 +11,21 @@
 using namespace llvm;
 using namespace reprise;
 
+/// The quote that ends the string at `begin`; behind `text` if none does.
+static size_t findStringEnd(StringRef text, size_t begin) {
+  size_t i = begin + 1;
+  for (; i < text.size() && text[i] != '"'; ++i)
+    i += text[i] == '\\';
+  return i;
+}
+
 /// The end of the string, number, word or bracketed value at `begin`.
 static size_t findValueEnd(StringRef text, size_t begin) {
   int depth = 0;
   for (size_t i = begin; i < text.size(); ++i) {
     char c = text[i];
     if (c == '"')
-      for (++i; i < text.size() && text[i] != '"'; ++i)
-        i += text[i] == '\\';
+      i = findStringEnd(text, i);
     else if (c == '{' || c == '[')
       ++depth;
     else if (c == '}' || c == ']') {
@@ -45,4 +52,18 @@ SmallVector<RawMember> reprise::findMembers(StringRef text) {
     at = end + 1;
   }
   return members;
+}
+
+const char *reprise::findLevelTooMany(StringRef text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"')
+      i = findStringEnd(text, i);
+    else if (c == '}' || c == ']')
+      --depth;
+    else if ((c == '{' || c == '[') && ++depth > kMostLevels)
+      return text.data() + i;
+  }
+  return nullptr;
 }

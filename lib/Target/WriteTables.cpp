@@ -15,6 +15,7 @@
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/ElementFormat.h"
+#include "reprise/Support/RawJSON.h"
 #include "reprise/Target/DeviceImage.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/Config/llvm-config.h"
@@ -376,6 +377,9 @@ static StringRef getWord(DictionaryAttr train, StringRef key) {
 static FailureOr<std::string> getModelType(ModuleOp source, StringRef config) {
   if (config.empty())
     return std::string();
+  if (findLevelTooMany(config))
+    return source.emitError("needs at most ")
+           << kMostLevels << " levels of lists and objects in 'nn.hub_config'";
   llvm::Expected<llvm::json::Value> json = llvm::json::parse(config);
   if (!json) {
     source.emitError("needs JSON in 'nn.hub_config', but got something else: ")

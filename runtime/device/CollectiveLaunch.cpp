@@ -82,6 +82,10 @@ struct Operation {
 
 /// A workspace, the last buffer, has a place for each rank that takes part.
 static bool checkWorkspace(const Call &call, Error &error) {
+  if (call.last() < 1)
+    return error.set("damaged model: %s has a workspace and needs at least a "
+                     "buffer before it",
+                     call.launch.name);
   return call.check(call.last(), 4 * call.group().size, error);
 }
 
@@ -431,14 +435,16 @@ bool LoneLaunch::fillOffsets(int64_t ranks, const Arena &arena,
   if (operation.offsets < 0)
     return true;
   const int64_t experts = row.blocks;
-  int64_t perExpert = 1;
+  int64_t rows = experts;
+  // As many for the experts of each rank, so that all have room there.
   if (operation.areOfAll)
-    perExpert = std::min(buffers[0].bytes, buffers[2].bytes) /
-                (row.blockElements * sizeOf(Number(row.elementType))) / experts;
+    rows = std::min(buffers[0].bytes, buffers[2].bytes) /
+           (row.blockElements * sizeOf(Number(row.elementType))) / ranks *
+           ranks;
   const RepriseBuffer &buffer = buffers[size_t(operation.offsets)];
   int32_t *offset = arena.at<int32_t>(buffer);
   for (int64_t rank = 0; rank < (operation.areOfAll ? ranks : 1); ++rank)
     for (int64_t expert = 0; expert <= experts; ++expert)
-      *offset++ = int32_t(expert * perExpert);
+      *offset++ = int32_t(expert * rows / experts);
   return arena.upload(buffer, error);
 }

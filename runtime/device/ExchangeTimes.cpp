@@ -13,9 +13,12 @@
 #include "runtime/base/Hash.h"
 #include "runtime/transport/Mesh.h"
 
+#include "reprise/ABI/Machine.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <unistd.h>
 
 using namespace reprise::runtime;
 
@@ -42,12 +45,13 @@ public:
 
 private:
   bool isKnown(const Exchange &exchange) const;
-  bool isAcross(const Group &group) const;
+  bool isAcross(int axis) const;
   bool timeLaunch(const LoneLaunch &lone, bool isOfProgram, Error &error);
-  bool timeSend(const Group &stages, size_t bytes, Error &error);
+  bool timeSend(int axis, size_t bytes, Error &error);
   bool meet(const Group &group, Error &error);
   template <typename Run>
-  bool time(const Exchange &exchange, bool isOfProgram, Run run, Error &error);
+  bool time(const Exchange &exchange, int axis, bool isOfProgram, Run run,
+            Error &error);
 
   const RepriseModel &model;
   Device &device;
@@ -62,19 +66,20 @@ private:
 // Ranks and machines
 //===----------------------------------------------------------------------===//
 
-/// A number of the running system, which containers share; 0 if it has none.
-static uint64_t findMachine() {
-  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-  if (!file)
-    return 0;
-  char text[64];
-  const size_t length = fread(text, 1, sizeof(text), file);
-  fclose(file);
+uint64_t reprise::runtime::findMachine(const char *bootId) {
+  char text[256] = "";
+  size_t length = 0;
+  if (FILE *file = fopen(bootId, "re")) {
+    length = fread(text, 1, sizeof(text), file);
+    fclose(file);
+  }
+  if (length == 0 && gethostname(text, sizeof(text) - 1) == 0)
+    length = strlen(text);
   return hashOf({text, length});
 }
 
 bool Stopwatch::findFacts(Error &error) {
-  RankFacts own = {findMachine(), model.arenaBytes};
+  RankFacts own = {findMachine(kBootId), model.arenaBytes};
   List<Parcel> sends, receives;
   bool good = facts.resize(size_t(ranks.size()));
   for (int rank = 0; good && rank < ranks.size(); ++rank) {
@@ -95,14 +100,25 @@ bool Stopwatch::findFacts(Error &error) {
       std::count_if(facts.begin(), facts.end(), [&](const RankFacts &each) {
         return each.machine == facts[0].machine;
       });
-  to.ranksPerMachine = beside == ranks.size() ? 0 : beside;
+  // Of one machine it is not known how many ranks more there is room for.
+  const bool isKnown =
+      beside < ranks.size() || beside > REPRISE_RANKS_PER_MACHINE;
+  to.ranksPerMachine = isKnown ? beside : 0;
+  for (size_t i = 0; i < facts.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if ((facts[i].machine == facts[j].machine) !=
+          (int64_t(i) / beside == int64_t(j) / beside))
+        to.areScattered = true;
   return true;
 }
 
-bool Stopwatch::isAcross(const Group &group) const {
-  for (int i = 1; i < group.size; ++i)
-    if (facts[size_t(group.rankOf(i))].machine !=
-        facts[size_t(group.first)].machine)
+/// Whether any ranks along an axis are on several machines. Then so are all
+/// that exchange something along it, by name: `CostTable::addAxis` looks at
+/// axes, too, since all ranks run one plan.
+bool Stopwatch::isAcross(int axis) const {
+  for (int rank = 0; rank < ranks.size(); ++rank)
+    if (facts[size_t(rank)].machine !=
+        facts[size_t(groupOf(model, rank, axis).first)].machine)
       return true;
   return false;
 }
@@ -113,12 +129,15 @@ bool Stopwatch::isAcross(const Group &group) const {
 
 /// Waits until all members are here.
 bool Stopwatch::meet(const Group &group, Error &error) {
-  char byte = 0, other = 0;
+  char byte = 0;
+  List<char> others; // Of each its own byte: they may come at the same time.
   List<Parcel> sends, receives;
+  if (!others.resize(size_t(group.size)))
+    return error.set("no memory left to meet %d ranks", group.size);
   for (int i = 0; i < group.size; ++i) {
     const int rank = group.rankOf(i);
-    if (rank != ranks.rank() &&
-        (!sends.push({rank, &byte, 1}) || !receives.push({rank, &other, 1})))
+    if (rank != ranks.rank() && (!sends.push({rank, &byte, 1}) ||
+                                 !receives.push({rank, &others[size_t(i)], 1})))
       return error.set("no memory left to meet %d ranks", group.size);
   }
   return ranks.exchange("the begin of a measurement", Patience::Limited,
@@ -129,8 +148,8 @@ bool Stopwatch::meet(const Group &group, Error &error) {
 /// The median of some rounds, of which the first does not count. In a round it
 /// runs several times, so that what a GPU begins is waited for once.
 template <typename Run>
-bool Stopwatch::time(const Exchange &exchange, bool isOfProgram, Run run,
-                     Error &error) {
+bool Stopwatch::time(const Exchange &exchange, int axis, bool isOfProgram,
+                     Run run, Error &error) {
   constexpr int kRounds = 5;
   constexpr int64_t kFewBytes = 1 << 18;
   const int times = exchange.sentBytes < kFewBytes ? 8 : 1;
@@ -149,8 +168,8 @@ bool Stopwatch::time(const Exchange &exchange, bool isOfProgram, Run run,
   std::sort(rounds + 1, rounds + kRounds);
   const double seconds = std::max(rounds[kRounds / 2], 1e-9);
   return to.times.push({exchange.name, exchange.group, exchange.group.size,
-                        isAcross(exchange.group), isOfProgram,
-                        exchange.messages, exchange.sentBytes, seconds}) ||
+                        isAcross(axis), isOfProgram, exchange.messages,
+                        exchange.sentBytes, seconds}) ||
          error.set("no memory left for times of exchanges");
 }
 
@@ -182,7 +201,7 @@ bool Stopwatch::timeLaunch(const LoneLaunch &lone, bool isOfProgram,
   return checkCollective(alone, lone.launch, ranks.rank(), error) &&
          lone.fillOffsets(exchange.group.size, arena, error) &&
          time(
-             exchange, isOfProgram,
+             exchange, lone.row.axis, isOfProgram,
              [&] {
                return runCollective(alone, lone.launch, addresses.begin(),
                                     device.rankMemory(), error);
@@ -213,7 +232,8 @@ bool Stopwatch::timeLaunches(Error &error) {
 }
 
 /// Each stage sends to the next one, and the last to the first.
-bool Stopwatch::timeSend(const Group &stages, size_t bytes, Error &error) {
+bool Stopwatch::timeSend(int axis, size_t bytes, Error &error) {
+  const Group stages = groupOf(model, ranks.rank(), axis);
   const int stage = stages.memberOf(ranks.rank());
   auto parcel = [&](int distance, int64_t offset) {
     const int to = (stage + distance + stages.size) % stages.size;
@@ -226,7 +246,7 @@ bool Stopwatch::timeSend(const Group &stages, size_t bytes, Error &error) {
     return device.rankMemory().exchange("a parcel for the next stage", &send, 1,
                                         &receive, 1, error);
   };
-  if (!time(exchange, /*isOfProgram=*/false, run, error))
+  if (!time(exchange, axis, /*isOfProgram=*/false, run, error))
     return false;
   to.times.back().ranks = 2; // Between two of them.
   return true;
@@ -242,9 +262,8 @@ bool Stopwatch::timeStages(Error &error) {
     if (strcmp(model.axes[axis].name, kStageAxis) != 0 ||
         model.axes[axis].size < 2 || bytes < kDivisor)
       continue;
-    const Group stages = groupOf(model, ranks.rank(), axis);
-    if (!timeSend(stages, size_t(bytes), error) ||
-        !timeSend(stages, size_t(bytes / kDivisor), error))
+    if (!timeSend(axis, size_t(bytes), error) ||
+        !timeSend(axis, size_t(bytes / kDivisor), error))
       return false;
   }
   return true;

@@ -22,17 +22,29 @@ struct ExchangeTime {
   const char *exchange; ///< As tables of costs have it: "all_reduce".
   Group group;
   int32_t ranks;     ///< That take part in one.
-  bool isAcross;     ///< On several machines.
+  bool isAcross;     ///< Along an axis of which some are on several machines.
   bool isOfProgram;  ///< As a step has it, and not with other bytes.
   int64_t messages;  ///< That a rank sends one after another.
   int64_t sentBytes; ///< By a rank.
   double seconds;    ///< Of one.
 };
 
+/// What Linux has drawn for itself when it began to run.
+constexpr const char *kBootId = "/proc/sys/kernel/random/boot_id";
+
+/// A number of the running system by the file of its boot id, which containers
+/// share; by the name of the host where that cannot be read.
+uint64_t findMachine(const char *bootId);
+
 /// The times of this rank.
 struct ExchangeTimes {
   List<ExchangeTime> times;
-  int64_t ranksPerMachine = 0; ///< 0: all are on one.
+  /// 0: all are on one, and not more than a table takes for granted.
+  int64_t ranksPerMachine = 0;
+  /// Whether the ranks of machines are other ones than tables can say: so many
+  /// with neighbouring numbers on each. What is across machines then is not
+  /// what the compiler takes for it.
+  bool areScattered = false;
 
   /// Takes the times of what a step of the model has: each once, and those
   /// whose bytes can be others with fewer, too; and of what goes from stage to

@@ -527,6 +527,10 @@ bool Trainer::measureCosts(int64_t stepsDone, Error &error) {
   if (ranks.size() > 1 &&
       !exchanges.measure(model, device, arena, ranks, error))
     return false;
+  if (options.costs && exchanges.areScattered)
+    log.warning("ranks of one machine do not have neighbouring numbers, or "
+                "machines have different numbers of them: the compiler cannot "
+                "know which of the measured exchanges are across machines");
   return !options.costs || costs.write(device.profile().all(), stepsDone - 1,
                                        device.facts().name, exchanges, error);
 }

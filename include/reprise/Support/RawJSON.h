@@ -28,6 +28,13 @@ struct RawMember {
 /// What no JSON is ends them.
 llvm::SmallVector<RawMember> findMembers(llvm::StringRef text);
 
+/// How many lists and objects may be in each other in what users write.
+constexpr int kMostLevels = 32;
+
+/// The bracket in `text` that begins a level too many; null if none does.
+/// llvm::json::parse has no limit, and its stack has one.
+const char *findLevelTooMany(llvm::StringRef text);
+
 } // namespace reprise
 
 #endif // REPRISE_SUPPORT_RAWJSON_H

@@ -7,8 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/ExchangeTimes.h"
+#include "runtime/base/Hash.h"
 #include "runtime/device/CollectiveLaunch.h"
+#include "runtime/device/CpuDevice.h"
 
+#include <cstring>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
@@ -124,6 +127,39 @@ TEST(ExchangeTimes, RowsAreDealtEvenly) {
       EXPECT_EQ(table[rank * 9 + expert], expert * 8); // 64 rows of a rank.
 }
 
+// Fewer rows than experts, of an odd number: those of four ranks are sent, and
+// no rank gets more than it has room for.
+TEST(ExchangeTimes, FewRowsForManyExperts) {
+  OneLaunch rows(REPRISE_COLLECTIVE_SEND_ROWS, {10 * 16, 4 * 17 * 4, 10 * 16});
+  rows.row.blocks = 16, rows.row.blockElements = 4;
+  shrinkOnce(rows);
+  Arena arena;
+  Error error;
+  ASSERT_TRUE(arena.map(rows.model.arenaBytes, error)) << error.text;
+  LoneLaunch lone;
+  ASSERT_TRUE(lone.take(rows.model, rows.launch));
+  ASSERT_TRUE(lone.fillOffsets(4, arena, error)) << error.text;
+  const int32_t *table = arena.at<int32_t>(rows.buffers[1]);
+  for (int32_t rank = 0; rank < 4; ++rank)
+    for (int32_t owner = 0; owner <= 4; ++owner)
+      EXPECT_EQ(table[rank * 17 + owner * 4], owner * 2);
+}
+
+// Sums of nothing are of a damaged program; a part of them has two buffers.
+TEST(ExchangeTimes, SumsHaveABuffer) {
+  for (int32_t operation :
+       {REPRISE_COLLECTIVE_ALL_REDUCE, REPRISE_COLLECTIVE_REDUCE_SHARES}) {
+    OneLaunch sum(operation, {64});
+    sum.model.collectives = &sum.row;
+    sum.model.buffers = sum.buffers.data();
+    Error error;
+    EXPECT_FALSE(checkCollective(sum.model, sum.launch, 1, error));
+    EXPECT_EQ(std::string(error.text).find("damaged model: it has a workspace"),
+              0u)
+        << error.text;
+  }
+}
+
 // Of a parcel for another stage nothing is said: it needs both of them.
 TEST(ExchangeTimes, ParcelsAreNone) {
   OneLaunch send(REPRISE_COLLECTIVE_SEND, {64});
@@ -151,4 +187,100 @@ TEST(ExchangeTimes, RatesAreAboveZero) {
     EXPECT_GT(rates.bytesPerSecond, 0) << seconds;
     EXPECT_LT(rates.bytesPerSecond, 1e6) << seconds;
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks and machines
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Rank 0, whose others answer at once. What they receive is what it sends, but
+/// for the first number of a parcel that asks for machines.
+class Answers final : public Transport {
+public:
+  explicit Answers(std::vector<int> machines)
+      : Transport(0, int(machines.size())), machines(std::move(machines)) {}
+  bool haveOverlapped = false;
+
+private:
+  bool move(const char *what, Patience, const Parcel *sends, int,
+            const Parcel *receives, int numReceives, Error &) override {
+    for (int i = 0; i < numReceives; ++i) {
+      const Parcel &to = receives[i];
+      for (int j = 0; j < i; ++j)
+        haveOverlapped |= to.bytes < receives[j].bytes + receives[j].size &&
+                          receives[j].bytes < to.bytes + to.size;
+      memcpy(to.bytes, sends[0].bytes, to.size);
+      if (!strcmp(what, "the machines of ranks")) {
+        uint64_t machine;
+        memcpy(&machine, to.bytes, sizeof(machine));
+        machine += uint64_t(machines[size_t(to.rank)]);
+        memcpy(to.bytes, &machine, sizeof(machine));
+      }
+    }
+    return true;
+  }
+
+  const std::vector<int> machines; ///< Rank 0 is on machine 0.
+};
+
+struct Layout {
+  int64_t ranksPerMachine;
+  bool areScattered;
+  bool areStagesAcross;
+};
+} // namespace
+
+/// What is said of ranks on these machines, of which some with neighbouring
+/// numbers are stages of one pipeline. What all of them send has places.
+static Layout measure(const std::vector<int> &machines, int64_t stages = 2) {
+  const RepriseAxis axes[] = {{"dp", int64_t(machines.size()) / stages, 0},
+                              {"pp", stages, 0}};
+  RepriseModel model = {};
+  model.axes = axes;
+  model.numAxes = 2;
+  model.arenaBytes = 1 << 14;
+  Arena arena;
+  ThreadPool pool;
+  Answers ranks(machines);
+  CpuDevice device(model, arena, pool, ranks, {3, true});
+  ExchangeTimes times;
+  Error error;
+  EXPECT_TRUE(arena.map(model.arenaBytes, error)) << error.text;
+  EXPECT_TRUE(times.measure(model, device, arena, ranks, error)) << error.text;
+  EXPECT_EQ(times.times.size(), 2u);
+  EXPECT_FALSE(ranks.haveOverlapped);
+  return {times.ranksPerMachine, times.areScattered,
+          times.times.size() > 0 && times.times[0].isAcross};
+}
+
+// Eight or less on one machine are as many as a table takes for granted.
+TEST(ExchangeTimes, RanksOfAMachine) {
+  EXPECT_EQ(measure(std::vector<int>(4, 0)).ranksPerMachine, 0);
+  EXPECT_EQ(measure(std::vector<int>(8, 0)).ranksPerMachine, 0);
+  EXPECT_EQ(measure(std::vector<int>(12, 0)).ranksPerMachine, 12);
+  EXPECT_EQ(measure({0, 0, 1, 1}).ranksPerMachine, 2);
+  EXPECT_EQ(measure({0, 0, 1, 1}, /*stages=*/4).ranksPerMachine, 2);
+}
+
+// Ranks 0 and 1 are on one machine, but 2 and 3 are not.
+TEST(ExchangeTimes, AnAxisIsAcrossForAll) {
+  EXPECT_FALSE(measure({0, 0, 1, 1, 2, 2}).areStagesAcross);
+  EXPECT_TRUE(measure({0, 0, 0, 1, 1, 1}).areStagesAcross);
+}
+
+TEST(ExchangeTimes, ScatteredRanks) {
+  EXPECT_FALSE(measure({0, 0, 0, 0}).areScattered);
+  EXPECT_FALSE(measure({0, 0, 1, 1, 2, 2}).areScattered);
+  EXPECT_TRUE(measure({0, 1, 0, 1}).areScattered);
+  EXPECT_TRUE(measure({0, 0, 1, 1, 0, 0}).areScattered);
+  EXPECT_TRUE(measure({0, 0, 1, 1, 1, 1}).areScattered);
+}
+
+// They go by the name of the host.
+TEST(ExchangeTimes, MachinesWithoutABootId) {
+  const uint64_t named = findMachine("/dev/null");
+  EXPECT_EQ(named, findMachine("/none"));
+  EXPECT_NE(named, findMachine(kBootId));
+  EXPECT_NE(named, hashOf(""));
 }
