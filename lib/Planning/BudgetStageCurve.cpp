@@ -34,8 +34,25 @@ ChunkCurve::ChunkCurve(const solver::StepGraph &graph,
   }
 }
 
+solver::ChunkBytes planning::getBytes(const Chunk &chunk,
+                                      solver::StepSimulator &simulator,
+                                      size_t point) {
+  solver::KeptValues plan = chunk.curve->getPlan(point);
+  return {solver::getKeptBytes(chunk.step.graph, plan),
+          simulator.run(plan).peak};
+}
+
 int64_t Stage::getNeed(ArrayRef<solver::ChunkBytes> bytes) const {
   return solver::getNeed(moments, bytes.vec());
+}
+
+const solver::StageMoment &
+Stage::findMost(ArrayRef<solver::ChunkBytes> bytes) const {
+  std::vector<solver::ChunkBytes> own = bytes.vec();
+  return *llvm::max_element(
+      moments, [&](const solver::StageMoment &a, const solver::StageMoment &b) {
+        return solver::getNeed({a}, own) < solver::getNeed({b}, own);
+      });
 }
 
 namespace {

@@ -235,26 +235,24 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
     error << "; " << remat::formatBytes(base)
           << " of it outlive the step: parameters, gradients, optimizer and "
              "batch";
-  // Of its chunks the one that needs most.
+  // Of its chunks the one that runs when the stage needs most.
   const Stage &stage = pipeline.stages[tightest];
-  auto getNeed = [&](size_t v) {
-    const Chunk &chunk = stage.chunks[v];
-    return chunk.curve->getPoints()[stage.curve.front().points[v]].peak;
-  };
-  size_t largest = 0;
-  for (size_t v = 1; v < stage.chunks.size(); ++v)
-    if (getNeed(v) > getNeed(largest))
-      largest = v;
-  const Chunk &chunk = stage.chunks[largest];
+  ArrayRef<size_t> smallest = stage.curve.front().points;
+  SmallVector<solver::ChunkBytes> bytes;
+  for (auto [own, point] : llvm::zip(stage.chunks, smallest)) {
+    solver::StepSimulator simulator(own.step.graph);
+    bytes.push_back(getBytes(own, simulator, point));
+  }
+  const solver::StageMoment &most = stage.findMost(bytes);
+  const Chunk &chunk = stage.chunks[most.running];
   TracedGraph part = findOps(traced, chunk);
   error.attachNote(step.getLoc())
       << "that is "
       << remat::formatLayers(
              llvm::to_vector(llvm::seq(chunk.first, chunk.first + chunk.count)))
-      << ", with micro-batches in flight: " << chunk.inFlight
+      << ", with micro-batches in flight: " << most.inFlight[most.running]
       << "; what backward needs is kept of each, and one of them runs:";
-  noteAlive(error, step, part,
-            chunk.curve->getPlan(stage.curve.front().points[largest]));
+  noteAlive(error, step, part, chunk.curve->getPlan(smallest[most.running]));
   if (!budget.command.empty())
     error.attachNote(step.getLoc())
         << "this fits: " << budget.command << " " << fitting;
