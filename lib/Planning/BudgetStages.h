@@ -33,6 +33,11 @@ public:
     auto [curve, own] = origins[point];
     return curves[curve]->getSegments(own);
   }
+  /// Behind the last point of the curve that has `point`.
+  size_t getEnd(size_t point) const {
+    auto [curve, own] = origins[point];
+    return point - own + curves[curve]->getPoints().size();
+  }
 
 private:
   std::vector<std::unique_ptr<solver::BudgetCurve>> curves;
