@@ -81,7 +81,7 @@ FailureOr<PlanCurve> PlanCurve::find(WhatIf &whatIf, Budget::Kind kind,
   if (!isDecided)
     for (const solver::KeptValues &kept :
          listOptions(whatIf, *curve.options.front().traced))
-      curve.addBeside(whatIf, kind, 0, kept);
+      curve.addBeside(whatIf, kind, {0, 0, 0, 0, -1, /*isOption=*/true}, kept);
   curve.keepBest();
   if (curve.points.empty())
     return curve;
@@ -89,9 +89,21 @@ FailureOr<PlanCurve> PlanCurve::find(WhatIf &whatIf, Budget::Kind kind,
   int64_t option = curve.points[smallest].option;
   for (const solver::FoundPlan &found : solver::shrink(
            curve.options[option].traced->graph, curve.getPlan(smallest)))
-    curve.addBeside(whatIf, kind, option, found.kept);
+    curve.addBeside(whatIf, kind, {option, 0, 0, 0}, found.kept);
   curve.keepBest();
   return curve;
+}
+
+solver::KeptValues PlanCurve::getPlan(const Point &point) const {
+  return point.beside >= 0 ? beside[point.beside].kept
+                           : options[point.option].curve->getPlan(point.point);
+}
+
+std::vector<std::pair<int64_t, int64_t>>
+PlanCurve::getSegments(const Point &point) const {
+  if (point.beside >= 0)
+    return {};
+  return options[point.option].curve->getSegments(point.point);
 }
 
 /// Bytes and seconds are those of the whole step: what layers add up to may be
@@ -108,15 +120,22 @@ void PlanCurve::addPoint(WhatIf &whatIf, Budget::Kind kind, Point point) {
   points.back().seconds = option.seconds + run.replaySeconds;
 }
 
-void PlanCurve::addBeside(WhatIf &whatIf, Budget::Kind kind, int64_t option,
+void PlanCurve::addBeside(WhatIf &whatIf, Budget::Kind kind, Point point,
                           const solver::KeptValues &kept) {
-  solver::StepSimulator simulator(options[option].traced->graph);
+  solver::StepSimulator simulator(options[point.option].traced->graph);
   const solver::StepRun &run = simulator.run(kept);
   if (!run.isPossible)
     return;
   beside.push_back({kept, {run.peak, run.replaySeconds}});
-  Point point = {option, 0, 0, 0, int64_t(beside.size()) - 1};
+  point.beside = int64_t(beside.size()) - 1;
   addPoint(whatIf, kind, point);
+}
+
+bool PlanCurve::isSame(const Point &point, const Point &other) const {
+  return std::tie(point.option, point.bytes, point.seconds) ==
+             std::tie(other.option, other.bytes, other.seconds) &&
+         getPlan(point) == getPlan(other) &&
+         getSegments(point) == getSegments(other);
 }
 
 void PlanCurve::keepBest() {
@@ -124,11 +143,16 @@ void PlanCurve::keepBest() {
     return std::tie(a.bytes, a.seconds) < std::tie(b.bytes, b.seconds);
   });
   double fastest = std::numeric_limits<double>::infinity();
-  llvm::erase_if(points, [&](const Point &point) {
-    bool isBest = point.seconds < fastest;
+  std::vector<Point> best;
+  for (const Point &point : points) {
+    bool isNew = point.isOption && llvm::none_of(best, [&](const Point &other) {
+                   return isSame(point, other);
+                 });
+    if (point.seconds < fastest || isNew)
+      best.push_back(point);
     fastest = std::min(fastest, point.seconds);
-    return !isBest && point.beside < 0;
-  });
+  }
+  points = std::move(best);
   // Of those that are as fast, the smallest is tried first.
   llvm::stable_sort(points, [](const Point &a, const Point &b) {
     return std::tie(a.seconds, a.bytes) > std::tie(b.seconds, b.bytes);

@@ -39,6 +39,7 @@ public:
     int64_t bytes;         ///< alive at one time, for what a budget counts
     double seconds;        ///< of a micro-batch, replays included
     int64_t beside = -1;   ///< of the plans beside the curve, if it is one
+    bool isOption = false; ///< one of those of Megatron's
   };
 
   /// Leaves the head of `whatIf` as the first option has it. Fails without a
@@ -59,15 +60,11 @@ public:
     return options[points[point].option];
   }
   solver::KeptValues getPlan(int64_t point) const {
-    const Point &it = points[point];
-    return it.beside >= 0 ? beside[it.beside].kept
-                          : getOption(point).curve->getPlan(it.point);
+    return getPlan(points[point]);
   }
   /// First and last layer of those that are replayed together.
   std::vector<std::pair<int64_t, int64_t>> getSegments(int64_t point) const {
-    if (points[point].beside >= 0)
-      return {};
-    return getOption(point).curve->getSegments(points[point].point);
+    return getSegments(points[point]);
   }
   const solver::BudgetPoint &getOwn(int64_t point) const {
     const Point &it = points[point];
@@ -85,16 +82,21 @@ public:
                                     const std::vector<int64_t> &budgets) const;
 
   std::vector<HeadOption> options; ///< at least one
-  /// Seconds fall. Bytes grow, but for plans of options: where a smaller and
-  /// faster one is packed with waste, one of these may be what fits.
+  /// Seconds do not rise. Bytes grow, but for plans of options: where a smaller
+  /// one, as fast or faster, is packed with waste, one of these may be what
+  /// fits.
   std::vector<Point> points;
 
 private:
+  solver::KeptValues getPlan(const Point &point) const;
+  std::vector<std::pair<int64_t, int64_t>>
+  getSegments(const Point &point) const;
   void addPoint(WhatIf &whatIf, Budget::Kind kind, Point point);
   /// A plan that is none of the curve of its option.
-  void addBeside(WhatIf &whatIf, Budget::Kind kind, int64_t option,
+  void addBeside(WhatIf &whatIf, Budget::Kind kind, Point point,
                  const solver::KeptValues &kept);
-  /// Leaves those that none is better than, and options.
+  bool isSame(const Point &point, const Point &other) const;
+  /// Leaves those that none is better than, and options, each plan once.
   void keepBest();
 
   std::vector<solver::FoundPlan> beside;

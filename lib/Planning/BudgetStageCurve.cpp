@@ -34,8 +34,25 @@ ChunkCurve::ChunkCurve(const solver::StepGraph &graph,
   }
 }
 
+solver::ChunkBytes planning::getBytes(const Chunk &chunk,
+                                      solver::StepSimulator &simulator,
+                                      size_t point) {
+  solver::KeptValues plan = chunk.curve->getPlan(point);
+  return {solver::getKeptBytes(chunk.step.graph, plan),
+          simulator.run(plan).peak};
+}
+
 int64_t Stage::getNeed(ArrayRef<solver::ChunkBytes> bytes) const {
   return solver::getNeed(moments, bytes.vec());
+}
+
+const solver::StageMoment &
+Stage::findMost(ArrayRef<solver::ChunkBytes> bytes) const {
+  std::vector<solver::ChunkBytes> own = bytes.vec();
+  return *llvm::max_element(
+      moments, [&](const solver::StageMoment &a, const solver::StageMoment &b) {
+        return solver::getNeed({a}, own) < solver::getNeed({b}, own);
+      });
 }
 
 namespace {
@@ -54,26 +71,31 @@ struct Plans {
 /// Combinations are as many as the product of both.
 static constexpr size_t kMostPlans = 512;
 
-/// `count` numbers, of many every few, with the first and the last.
-static std::vector<size_t> thin(size_t count) {
-  std::vector<size_t> some;
+/// Adds the numbers from `begin` to `end`, out of `count`, to `some`: of many
+/// every few, with the first and the last.
+static void thin(std::vector<size_t> &some, size_t begin, size_t end,
+                 size_t count) {
   size_t stride = count / kMostPlans + 1;
-  for (size_t k = 0; k < count; k += stride)
+  for (size_t k = begin; k < end; k += stride)
     some.push_back(k);
-  if (count > 0 && some.back() + 1 != count)
-    some.push_back(count - 1);
-  return some;
+  if (begin < end && some.back() + 1 != end)
+    some.push_back(end - 1);
 }
 
 static Plans getPlans(const Stage &stage, int64_t number) {
   const Chunk &chunk = stage.chunks[number];
   const std::vector<solver::BudgetPoint> &curve = chunk.curve->getPoints();
   solver::StepSimulator simulator(chunk.step.graph);
+  // Each curve has a smallest and a fastest plan of its own.
+  std::vector<size_t> some;
+  for (size_t begin = 0; begin < curve.size();) {
+    size_t end = chunk.curve->getEnd(begin);
+    thin(some, begin, end, curve.size());
+    begin = end;
+  }
   Plans plans;
-  for (size_t point : thin(curve.size())) {
-    solver::KeptValues plan = chunk.curve->getPlan(point);
-    solver::ChunkBytes own = {solver::getKeptBytes(chunk.step.graph, plan),
-                              simulator.run(plan).peak};
+  for (size_t point : some) {
+    solver::ChunkBytes own = getBytes(chunk, simulator, point);
     std::vector<int64_t> bytes;
     for (const solver::StageMoment &moment : stage.moments)
       bytes.push_back(
@@ -93,7 +115,8 @@ static Plans combine(const Plans &before, const Plans &added) {
     size_t first, second;
   };
   std::vector<Both> all;
-  std::vector<size_t> some = thin(before.all.size());
+  std::vector<size_t> some;
+  thin(some, 0, before.all.size(), before.all.size());
   for (size_t first : some)
     for (auto [second, plan] : llvm::enumerate(added.all)) {
       const Plans::Plan &own = before.all[first];

@@ -73,15 +73,20 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
            << pipeline.shape.microBatches
            << "; the global batch size sets them";
   pipeline.stages.resize(numStages);
+  std::vector<std::vector<int64_t>> most, whole; // by stage
+  for (auto [stage, tasks] : llvm::zip(pipeline.stages, pipeline.schedule)) {
+    int64_t virtualStages = pipeline.shape.virtualStages;
+    most.push_back(solver::getMostInFlight(tasks, virtualStages));
+    whole.push_back(solver::getMostWhole(tasks, virtualStages));
+    // What tasks of weights wait for counts as if it were all that is kept.
+    stage.moments =
+        virtualStages > 1
+            ? solver::getMoments(tasks, virtualStages, /*onlyBackward=*/false)
+            : std::vector<solver::StageMoment>{{0, 0, most.back()}};
+  }
   int64_t first = 0;
   for (auto [number, count] : llvm::enumerate(layers)) {
     int64_t stage = number % numStages;
-    // Chunks have most in flight at different times: each is given what it ever
-    // needs.
-    std::vector<int64_t> most = solver::getMostInFlight(
-        pipeline.schedule[stage], pipeline.shape.virtualStages);
-    std::vector<int64_t> whole = solver::getMostWhole(
-        pipeline.schedule[stage], pipeline.shape.virtualStages);
     if (count == 0)
       return step.emitError("needs a layer in each chunk to be planned for the "
                             "stages of a pipeline, but chunk ")
@@ -95,21 +100,13 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
              << number << " is not";
     Chunk chunk = {first,
                    count,
-                   std::max<int64_t>(most[number / numStages], 1),
-                   std::max<int64_t>(whole[number / numStages], 1),
+                   most[stage][number / numStages],
+                   whole[stage][number / numStages],
                    std::move(*part),
                    nullptr,
                    {}};
     chunk.times = getTimes(chunk.step.graph, pipeline.schedule[stage]);
-    // What tasks of weights wait for counts as if it were all that is kept.
-    Stage &own = pipeline.stages[stage];
-    own.moments =
-        pipeline.shape.virtualStages > 1
-            ? solver::getMoments(pipeline.schedule[stage],
-                                 pipeline.shape.virtualStages,
-                                 /*onlyBackward=*/false)
-            : std::vector<solver::StageMoment>{{0, 0, {chunk.inFlight}}};
-    own.chunks.push_back(std::move(chunk));
+    pipeline.stages[stage].chunks.push_back(std::move(chunk));
     first += count;
   }
   return pipeline;
@@ -172,16 +169,14 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
   return bytes;
 }
 
-/// Seconds that a byte more saves a micro-batch of a chunk, around a point.
-static double getSlope(const Chunk &chunk, int64_t point) {
-  const std::vector<solver::BudgetPoint> &curve = chunk.curve->getPoints();
+/// Seconds that a byte more saves a micro-batch of a stage, around a point.
+static double getSlope(const Stage &stage, int64_t point) {
   int64_t low = std::max<int64_t>(point - 16, 0);
-  int64_t high = std::min<int64_t>(point + 16, curve.size() - 1);
-  // Where one curve ends and another begins, they are no neighbours.
-  if (curve[low].peak >= curve[high].peak)
+  int64_t high = std::min<int64_t>(point + 16, stage.curve.size() - 1);
+  const Stage::Point &left = stage.curve[low], &right = stage.curve[high];
+  if (left.peak >= right.peak)
     return 0;
-  return (curve[low].seconds - curve[high].seconds) /
-         double(curve[high].peak - curve[low].peak);
+  return (left.seconds - right.seconds) / double(right.peak - left.peak);
 }
 
 /// Fills in what the certificate says of a stage's plan. Whether that, offsets
@@ -191,14 +186,17 @@ static bool certifyStage(const Pipeline &pipeline, int64_t number,
                          solver::PipelineCertificate &certificate) {
   const Stage &stage = pipeline.stages[number];
   int64_t left = certificate.budgetBytes - certificate.baseBytes[number];
+  // Chunks that share a budget get their price below.
+  std::optional<double> price;
+  if (stage.chunks.size() == 1)
+    price = getSlope(stage, point);
   for (auto [v, chunk] : llvm::enumerate(stage.chunks)) {
     int64_t own = stage.curve[point].points[v];
     solver::Certificate &part =
         certificate.chunks[v * pipeline.shape.stages + number].certificate;
     part.budgetBytes = left;
     solver::KeptValues kept = chunk.curve->getPlan(own);
-    solver::certify(chunk.step.graph, kept, getSlope(chunk, own), part,
-                    chunk.whole);
+    solver::certify(chunk.step.graph, kept, price, part, chunk.whole);
     solver::certifyMemory(chunk.step.graph, kept, part);
   }
   if (solver::getStageNeed(certificate, number) > left)
@@ -237,26 +235,24 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
     error << "; " << remat::formatBytes(base)
           << " of it outlive the step: parameters, gradients, optimizer and "
              "batch";
-  // Of its chunks the one that needs most.
+  // Of its chunks the one that runs when the stage needs most.
   const Stage &stage = pipeline.stages[tightest];
-  auto getNeed = [&](size_t v) {
-    const Chunk &chunk = stage.chunks[v];
-    return chunk.curve->getPoints()[stage.curve.front().points[v]].peak;
-  };
-  size_t largest = 0;
-  for (size_t v = 1; v < stage.chunks.size(); ++v)
-    if (getNeed(v) > getNeed(largest))
-      largest = v;
-  const Chunk &chunk = stage.chunks[largest];
+  ArrayRef<size_t> smallest = stage.curve.front().points;
+  SmallVector<solver::ChunkBytes> bytes;
+  for (auto [own, point] : llvm::zip(stage.chunks, smallest)) {
+    solver::StepSimulator simulator(own.step.graph);
+    bytes.push_back(getBytes(own, simulator, point));
+  }
+  const solver::StageMoment &most = stage.findMost(bytes);
+  const Chunk &chunk = stage.chunks[most.running];
   TracedGraph part = findOps(traced, chunk);
   error.attachNote(step.getLoc())
       << "that is "
       << remat::formatLayers(
              llvm::to_vector(llvm::seq(chunk.first, chunk.first + chunk.count)))
-      << ", with micro-batches in flight: " << chunk.inFlight
+      << ", with micro-batches in flight: " << most.inFlight[most.running]
       << "; what backward needs is kept of each, and one of them runs:";
-  noteAlive(error, step, part,
-            chunk.curve->getPlan(stage.curve.front().points[largest]));
+  noteAlive(error, step, part, chunk.curve->getPlan(smallest[most.running]));
   if (!budget.command.empty())
     error.attachNote(step.getLoc())
         << "this fits: " << budget.command << " " << fitting;

@@ -33,6 +33,11 @@ public:
     auto [curve, own] = origins[point];
     return curves[curve]->getSegments(own);
   }
+  /// Behind the last point of the curve that has `point`.
+  size_t getEnd(size_t point) const {
+    auto [curve, own] = origins[point];
+    return point - own + curves[curve]->getPoints().size();
+  }
 
 private:
   std::vector<std::unique_ptr<solver::BudgetCurve>> curves;
@@ -50,6 +55,10 @@ struct Chunk {
   solver::ChunkTimes times;          ///< without replays
 };
 
+/// What `chunk`, whose graph `simulator` has, takes with a point of its curve.
+solver::ChunkBytes getBytes(const Chunk &chunk,
+                            solver::StepSimulator &simulator, size_t point);
+
 /// A stage, whose plans are one of each of its chunks.
 struct Stage {
   struct Point {
@@ -63,6 +72,9 @@ struct Stage {
 
   /// What it needs if its chunks have `bytes`.
   int64_t getNeed(llvm::ArrayRef<solver::ChunkBytes> bytes) const;
+  /// The moment at which it needs that.
+  const solver::StageMoment &
+  findMost(llvm::ArrayRef<solver::ChunkBytes> bytes) const;
 
   /// The last point that takes at most `bytes`; -1 if there is none.
   int64_t find(int64_t bytes) const {

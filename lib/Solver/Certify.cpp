@@ -25,7 +25,7 @@ public:
         writer(graph.values.size(), -1), blockOfOp(graph.ops.size(), -1),
         names(graph.values.size()), opNames(graph.ops.size()) {}
 
-  void run(double price);
+  void run(std::optional<double> price);
 
 private:
   /// The blocks of a chain, or all of the step as one.
@@ -265,7 +265,7 @@ std::vector<PricedPoint> Certifier::placeMoments() const {
   return points;
 }
 
-void Certifier::run(double price) {
+void Certifier::run(std::optional<double> price) {
   findBlocks();
   nameAll();
   StepSimulator simulator(graph);
@@ -318,14 +318,16 @@ void Certifier::run(double price) {
   setTimes();
   setBytes();
   certificate.candidates = placeMoments();
-  certificate.points =
-      BoundSearch(certificate)
-          .findBestWhole(certificate.candidates, std::max(price, 1e-18));
+  certificate.points.clear();
+  if (price)
+    certificate.points =
+        BoundSearch(certificate)
+            .findBestWhole(certificate.candidates, std::max(*price, 1e-18));
   computeBound(certificate);
 }
 
 void reprise::solver::certify(const StepGraph &graph, const KeptValues &kept,
-                              double price, Certificate &certificate,
-                              int64_t inFlight) {
+                              std::optional<double> price,
+                              Certificate &certificate, int64_t inFlight) {
   Certifier(graph, kept, inFlight, certificate).run(price);
 }

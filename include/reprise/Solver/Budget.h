@@ -101,11 +101,13 @@ std::vector<FoundPlan> tryAllPlans(const StepGraph &graph);
 
 /// Fills what `certificate`, whose budget is set, says of the plan `kept` and
 /// of what no plan can do better: classes, layers, times, and the bound, for a
-/// price of memory near `price`, in seconds of a micro-batch a byte. The
-/// schedule is that of a run of `graph`; buffers, and what it reads and writes
-/// of them, are left to who knows the offsets.
-void certify(const StepGraph &graph, const KeptValues &kept, double price,
-             Certificate &certificate, int64_t inFlight = 1);
+/// price of memory near `price`, in seconds of a micro-batch a byte; without
+/// one, memory has no price yet. The schedule is that of a run of `graph`;
+/// buffers, and what it reads and writes of them, are left to who knows the
+/// offsets.
+void certify(const StepGraph &graph, const KeptValues &kept,
+             std::optional<double> price, Certificate &certificate,
+             int64_t inFlight = 1);
 
 /// What a micro-batch in flight keeps of a step that keeps `kept`: what
 /// backward or a replay reads of it.
