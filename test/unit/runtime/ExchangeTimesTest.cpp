@@ -105,6 +105,18 @@ TEST(ExchangeTimes, APartOfEachExchange) {
                                                   {"gather_shares", 3, 96}}));
 }
 
+/// The offsets of rows that four ranks are dealt; none if they are not.
+static std::vector<int32_t> dealRows(OneLaunch &rows) {
+  Arena arena;
+  Error error;
+  LoneLaunch lone;
+  if (!arena.map(rows.model.arenaBytes, error) ||
+      !lone.take(rows.model, rows.launch) || !lone.fillOffsets(4, arena, error))
+    return {};
+  const int32_t *table = arena.at<int32_t>(rows.buffers[1]);
+  return {table, table + 4 * (rows.row.blocks + 1)};
+}
+
 // Rows for 8 experts, of 4 elements; offsets are always as many.
 TEST(ExchangeTimes, RowsAreDealtEvenly) {
   OneLaunch offsets(REPRISE_COLLECTIVE_GATHER_OFFSETS, {36, 144, 12});
@@ -115,13 +127,8 @@ TEST(ExchangeTimes, RowsAreDealtEvenly) {
   rows.row.blocks = 8, rows.row.blockElements = 4;
   EXPECT_EQ(shrinkOnce(rows),
             (std::vector<Said>{{"send_rows", 3, 768}, {"send_rows", 3, 96}}));
-  Arena arena;
-  Error error;
-  ASSERT_TRUE(arena.map(rows.model.arenaBytes, error)) << error.text;
-  LoneLaunch lone;
-  ASSERT_TRUE(lone.take(rows.model, rows.launch));
-  ASSERT_TRUE(lone.fillOffsets(4, arena, error)) << error.text;
-  const int32_t *table = arena.at<int32_t>(rows.buffers[1]);
+  const std::vector<int32_t> table = dealRows(rows);
+  ASSERT_EQ(table.size(), size_t(4 * 9));
   for (int32_t rank = 0; rank < 4; ++rank)
     for (int32_t expert = 0; expert <= 8; ++expert)
       EXPECT_EQ(table[rank * 9 + expert], expert * 8); // 64 rows of a rank.
@@ -133,13 +140,8 @@ TEST(ExchangeTimes, FewRowsForManyExperts) {
   OneLaunch rows(REPRISE_COLLECTIVE_SEND_ROWS, {10 * 16, 4 * 17 * 4, 10 * 16});
   rows.row.blocks = 16, rows.row.blockElements = 4;
   shrinkOnce(rows);
-  Arena arena;
-  Error error;
-  ASSERT_TRUE(arena.map(rows.model.arenaBytes, error)) << error.text;
-  LoneLaunch lone;
-  ASSERT_TRUE(lone.take(rows.model, rows.launch));
-  ASSERT_TRUE(lone.fillOffsets(4, arena, error)) << error.text;
-  const int32_t *table = arena.at<int32_t>(rows.buffers[1]);
+  const std::vector<int32_t> table = dealRows(rows);
+  ASSERT_EQ(table.size(), size_t(4 * 17));
   for (int32_t rank = 0; rank < 4; ++rank)
     for (int32_t owner = 0; owner <= 4; ++owner)
       EXPECT_EQ(table[rank * 17 + owner * 4], owner * 2);
