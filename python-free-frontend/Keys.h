@@ -107,8 +107,8 @@ struct Key {
   std::string getOption() const { return getOption(name); }
   /// Its aliases, Megatron's names among them.
   llvm::SmallVector<llvm::StringRef> getAliases() const;
-  /// Whether `given` is its name or an alias, or what these are as options.
-  bool hasName(llvm::StringRef given, bool asOption) const;
+  /// Whether `given` is its name or an alias.
+  bool hasName(llvm::StringRef given) const;
 };
 
 /// The map in the section `model` whose keys are a section of their own.

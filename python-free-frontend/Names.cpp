@@ -267,17 +267,14 @@ static std::string suggestNearest(StringRef word, StringRef section,
   StringRef nearest = findNearest(word, anywhere);
   if (nearest.empty())
     return "";
-  const Key *key = llvm::find_if(allKeys(), [&](const Key &key) {
-    return key.hasName(nearest, /*asOption=*/false);
-  });
+  const Key *key = llvm::find_if(
+      allKeys(), [&](const Key &key) { return key.hasName(nearest); });
   return ("; did you mean '" + nearest + "' of section '" + key->section + "'?")
       .str();
 }
 
 bool reprise::frontend::isKeyElsewhere(StringRef name) {
-  return any_of(allKeys(), [&](const Key &key) {
-    return key.hasName(name, /*asOption=*/false);
-  });
+  return any_of(allKeys(), [&](const Key &key) { return key.hasName(name); });
 }
 
 std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
@@ -288,7 +285,7 @@ std::string reprise::frontend::suggestKey(StringRef word, StringRef section,
   if (!section.empty() && first != word && findKey(first, section))
     return ("; ': ' is missing after '" + first + "'").str();
   for (const Key &key : allKeys())
-    if (key.hasName(word, /*asOption=*/false))
+    if (key.hasName(word))
       return ("; it belongs to section '" + key.section + "'").str();
   std::string own = suggestOwn(word, section, family);
   return own.empty() ? suggestNearest(word, section, family) : own;
