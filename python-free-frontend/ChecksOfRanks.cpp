@@ -115,6 +115,12 @@ void RankChecker::checkExpertParallel() {
                           " has none here: leave it out; ranks share other "
                           "layers by tensor_model_parallel_size, and have "
                           "samples of their own by data_parallel_size");
+  // Rounds are of rows of other ranks; on one rank experts have all theirs in
+  // the room of the tokens' rows.
+  if (ranks == 1 && parallel.expertRows)
+    error("moe_expert_rows_per_round",
+          "needs expert_model_parallel_size above 1, but got 1: experts have "
+          "no rows of other ranks then, and no room for more than there are");
   checkExpertTensorParallel();
   if (hasWholeExperts(parallel) &&
       (parallel.dataParallel * tensor % ranks != 0 ||

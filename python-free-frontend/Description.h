@@ -208,6 +208,8 @@ struct Parallel {
   bool sequenceParallel;  ///< And the positions between these.
   /// Ranks of `dataParallel`, or of all, that each have some of the experts.
   int64_t expertParallel;
+  /// That an expert has at a time; unset: all.
+  std::optional<int64_t> expertRows;
   /// Those that have a part of each expert, or 1; unset: all of them.
   std::optional<int64_t> expertTensorParallel;
   int64_t stages, virtualStages; ///< Of the pipeline; `virtualStages` on each.

@@ -17,6 +17,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Verifier.h"
 #include "reprise/Dialect/NN/Axes.h"
+#include "reprise/Interfaces/ExpertRounds.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -107,6 +108,9 @@ static void setRanks(ModuleOp module, const Parallel &parallel) {
     module->setAttr(nn::kDistributedOptimizerAttr, builder.getUnitAttr());
   if (parallel.sequenceParallel)
     module->setAttr(nn::kSequenceParallelAttr, builder.getUnitAttr());
+  if (parallel.expertRows && experts > 1)
+    module->setAttr(kExpertRowsAttr,
+                    builder.getI64IntegerAttr(*parallel.expertRows));
 }
 
 OwningOpRef<ModuleOp>

@@ -527,6 +527,12 @@ static const Key rows[] = {
      "Ranks that each have a part of every expert: as many as have one of the "
      "rest; or 1, where those have whole experts",
      Bound::Positive, "", "expert_tensor_parallel_degree|etp", 4096},
+    {"moe_expert_rows_per_round", "parallel", parallel<&Parallel::expertRows>,
+     Need::Unset, "unset",
+     "Rows that an expert has at a time where ranks have some of the experts: "
+     "others come in further rounds, with the same results; unset: all come at "
+     "once",
+     Bound::Positive, "", "", int64_t(1) << 31},
     {"use_distributed_optimizer", "parallel",
      parallel<&Parallel::distributedOptimizer>, Need::Defaulted, "false",
      "Whether ranks with samples of their own have a share of the optimizer's "

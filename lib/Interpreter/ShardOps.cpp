@@ -146,6 +146,12 @@ static void joinLseBackward(const Frame &frame) {
         dlse.values[e % lse.size()];
 }
 
+static void takeRound(RoundOffsetsOp op, const Frame &frame) {
+  int64_t size = frame.out().size();
+  std::copy_n(&frame.in(0).values[op.getRound() * size], size,
+              frame.out().values.begin());
+}
+
 FailureOr<bool> interpreter::evaluateShardOp(Operation *op,
                                              const Frame &frame) {
   auto done = [](LogicalResult result) -> FailureOr<bool> {
@@ -183,6 +189,7 @@ FailureOr<bool> interpreter::evaluateShardOp(Operation *op,
         frame.out().values = frame.in(0).values;
         return true;
       })
+      .Case([&](RoundOffsetsOp op) { return takeRound(op, frame), true; })
       .Case([&](AddBiasOp) {
         int64_t width = frame.in(1).size();
         for (int64_t e = 0; e < frame.out().size(); ++e)
@@ -258,42 +265,62 @@ static double normOfShares(ArrayRef<Frame> frames, unsigned gradients) {
   return std::sqrt(squares);
 }
 
-/// Of each rank's offsets, in their order, those of its experts.
-static void gatherOffsets(ArrayRef<Frame> frames) {
+/// Of each rank's offsets, in their order, those of its experts: of all their
+/// rows, or of those of each round.
+static void gatherOffsets(GatherOffsetsOp op, ArrayRef<Frame> frames) {
   int64_t ranks = frames.size(), size = frames.front().in(0).size();
   int64_t some = (size - 1) / ranks;
-  for (auto [self, frame] : llvm::enumerate(frames))
+  for (auto [self, frame] : llvm::enumerate(frames)) {
+    std::vector<double> counts(some);
     for (auto [other, from] : llvm::enumerate(frames)) {
-      const std::vector<double> &offsets = from.in(0).values;
-      for (int64_t e = 0; e < size; ++e)
-        frame.out(0).values[other * size + e] = offsets[e];
-      for (int64_t e = 0; e <= some; ++e)
-        frame.out(1).values[e] +=
-            offsets[self * some + e] - offsets[self * some];
+      const double *offsets = &from.in(0).values[self * some];
+      std::copy_n(from.in(0).values.begin(), size,
+                  &frame.out(0).values[other * size]);
+      for (int64_t e = 0; e < some; ++e)
+        counts[e] += offsets[e + 1] - offsets[e];
     }
+    std::vector<double> &own = frame.out(1).values;
+    for (size_t round = 0; round * (some + 1) < own.size(); ++round)
+      for (int64_t e = 0; e < some; ++e) {
+        double rows = counts[e];
+        if (op.getRows())
+          rows = std::clamp(rows - double(round * *op.getRows()), 0.0,
+                            double(*op.getRows()));
+        own[round * (some + 1) + e + 1] = own[round * (some + 1) + e] + rows;
+      }
+  }
 }
 
-/// Calls `visit(rank, row, other, place)` for each row of a rank's tokens and
-/// its place with its expert, on rank `other`.
+/// Calls `visit(rank, row, other, place)` for each row of a rank's tokens that
+/// is of the op's round and its place with its expert, on rank `other`.
+template <typename OpTy>
 static void
-visitRows(ArrayRef<Frame> frames,
+visitRows(OpTy op, ArrayRef<Frame> frames,
           function_ref<void(int64_t, int64_t, int64_t, int64_t)> visit) {
   const Tensor &all = frames.front().in(1);
   int64_t ranks = frames.size(), experts = all.shape.back() - 1;
   std::vector<int64_t> filled(ranks, 0);
   for (int64_t e = 0; e < experts; ++e) {
-    int64_t other = e / (experts / ranks);
+    int64_t other = e / (experts / ranks), number = 0;
     for (int64_t rank = 0; rank < ranks; ++rank) {
       const double *offsets = &all.values[rank * (experts + 1) + e];
-      for (int64_t row = offsets[0]; row < offsets[1]; ++row)
-        visit(rank, row, other, filled[other]++);
+      for (int64_t row = offsets[0]; row < offsets[1]; ++row, ++number)
+        if (!op.getRows() ||
+            number / int64_t(*op.getRows()) == int64_t(*op.getRound()))
+          visit(rank, row, other, filled[other]++);
     }
   }
 }
 
-static void moveRows(ArrayRef<Frame> frames, bool areSent) {
+template <typename OpTy>
+static void moveRows(OpTy op, ArrayRef<Frame> frames) {
+  constexpr bool areSent = std::is_same_v<OpTy, SendRowsOp>;
+  if constexpr (!areSent)
+    for (const Frame &frame : frames)
+      if (op.getKept())
+        frame.out().values = frame.in(2).values;
   visitRows(
-      frames, [&](int64_t rank, int64_t row, int64_t other, int64_t place) {
+      op, frames, [&](int64_t rank, int64_t row, int64_t other, int64_t place) {
         const Frame &from = frames[areSent ? rank : other];
         const Frame &to = frames[areSent ? other : rank];
         int64_t width = from.in(0).size() / from.in(0).shape[0];
@@ -303,10 +330,12 @@ static void moveRows(ArrayRef<Frame> frames, bool areSent) {
 }
 
 void interpreter::evaluateCollective(Operation *op, ArrayRef<Frame> frames) {
-  if (isa<GatherOffsetsOp>(op))
-    return gatherOffsets(frames);
-  if (isa<SendRowsOp, ReturnRowsOp>(op))
-    return moveRows(frames, isa<SendRowsOp>(op));
+  if (auto gather = dyn_cast<GatherOffsetsOp>(op))
+    return gatherOffsets(gather, frames);
+  if (auto send = dyn_cast<SendRowsOp>(op))
+    return moveRows(send, frames);
+  if (auto back = dyn_cast<ReturnRowsOp>(op))
+    return moveRows(back, frames);
   if (auto head = dyn_cast<LinearCrossEntropyOp>(op))
     return evaluateHead(head, frames);
   for (auto [index, frame] : llvm::enumerate(frames)) {

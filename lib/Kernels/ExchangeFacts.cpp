@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBody.h"
+#include "PrepareSchedule.h"
 #include "ScheduleBuilder.h"
 #include "reprise/ABI/Model.h"
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interfaces/EvenRows.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -81,6 +83,26 @@ struct Meeting : ScheduleBody::ExternalModel<Meeting<OpTy, kind>, OpTy> {
 // Rows of experts
 //===----------------------------------------------------------------------===//
 
+/// The rows of rounds that `value` has and that another round can be added to,
+/// or null: nobody else reads them.
+static ReturnRowsOp getRowsOfRounds(Value value) {
+  auto back = value.getDefiningOp<ReturnRowsOp>();
+  return back && back.getRound() && value.hasOneUse() ? back : ReturnRowsOp();
+}
+
+void kernels::putAmongOthers(Block &block) {
+  for (auto add : llvm::make_early_inc_range(block.getOps<AddOp>())) {
+    ReturnRowsOp others = getRowsOfRounds(add->getOperand(0));
+    ReturnRowsOp more = getRowsOfRounds(add->getOperand(1));
+    if (!others || !more || more.getKept() ||
+        others.getAll() != more.getAll() || more->isBeforeInBlock(others))
+      continue;
+    more.getKeptMutable().assign(others.getOut());
+    add->getResult(0).replaceAllUsesWith(more.getOut());
+    add->erase();
+  }
+}
+
 /// The op of rt has the name of that of nn.
 template <typename OpTy>
 struct Rows : ScheduleBody::ExternalModel<Rows<OpTy>, OpTy> {
@@ -94,12 +116,32 @@ struct Rows : ScheduleBody::ExternalModel<Rows<OpTy>, OpTy> {
     state.addAttribute("axis", axis);
     state.addAttribute("ranks",
                        builder.getI64IntegerAttr(schedule.getAxisSize(axis)));
+    for (StringRef name : {"round", "rows"})
+      if (Attribute number = op->getAttr(name))
+        state.addAttribute(name, number);
+    if (auto back = dyn_cast<ReturnRowsOp>(op); back && back.getKept())
+      state.addAttribute("keeps", builder.getUnitAttr());
+    if (Attribute even = op->getAttr(kEvenNNRowsAttr))
+      state.addAttribute(kEvenRTRowsAttr, even);
     state.addAttribute(
         "operandSegmentSizes",
         builder.getDenseI32ArrayAttr({int32_t(op->getNumOperands()), 0, 0}));
     Operation *formed = builder.create(state);
     schedule.annotate(formed, op, op);
     op->replaceAllUsesWith(formed);
+  }
+};
+
+/// Offsets of a round lie among those of all.
+struct RoundOffsets
+    : ScheduleBody::ExternalModel<RoundOffsets, RoundOffsetsOp> {
+  void buildSchedule(Operation *op, ScheduleBuilder &schedule) const {
+    auto offsets = cast<RoundOffsetsOp>(op);
+    auto type = cast<RankedTensorType>(offsets.getOut().getType());
+    auto view = rt::ViewOp::create(
+        schedule.getBuilder(), op->getLoc(), type, offsets.getOwn(),
+        int64_t(offsets.getRound()) * type.getNumElements());
+    op->replaceAllUsesWith(view);
   }
 };
 } // namespace
@@ -123,4 +165,5 @@ void kernels::attachExchangeBodies(MLIRContext &context) {
   attach<GatherSharesOp, rt::Collective::GatherShares>(context);
   attach<ReduceScatterOp, rt::Collective::ReduceScatter>(context);
   attach<Rows, GatherOffsetsOp, SendRowsOp, ReturnRowsOp>(context);
+  RoundOffsetsOp::attachInterface<RoundOffsets>(context);
 }

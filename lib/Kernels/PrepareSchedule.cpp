@@ -204,6 +204,7 @@ LogicalResult kernels::prepareSchedule(func::FuncOp function) {
     return failure();
   dropFences(block);
   dropMarks(block);
+  putAmongOthers(block);
   expandHeads(function);
   for (auto running : llvm::make_early_inc_range(block.getOps<RunningSum>()))
     splitSum(running);

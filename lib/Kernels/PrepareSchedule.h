@@ -31,6 +31,11 @@ mlir::Operation *getZeroBehind(ParameterUpdate update, mlir::Value sum);
 /// stands for, on views of its rows, one chunk after the other.
 void expandHeads(mlir::func::FuncOp function);
 
+/// The part of that for experts that have some rows at a time: where rows of a
+/// round are added to those of others, which have zeros there, they are put
+/// among these.
+void putAmongOthers(mlir::Block &block);
+
 /// Whether the kernel of `op`, or the product that it is, can start from an
 /// old sum.
 bool canStartFromSum(mlir::Operation *op);

@@ -12,6 +12,7 @@
 #include "mlir/IR/SymbolTable.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Schedules.h"
+#include "reprise/Dialect/RT/RTExpertRankOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Interfaces/CostModel.h"
@@ -436,6 +437,8 @@ FailureOr<Access> Verifier::getAccess(Operation *op) {
   if (auto wait = dyn_cast<rt::WaitOp>(op))
     for (unsigned index = 0; index < wait.getMade().size(); ++index)
       access.inPlace[index] = index;
+  if (auto rows = dyn_cast<rt::ReturnRowsOp>(op); rows && rows.getKeeps())
+    access.inPlace.back() = 0;
   if (!launch)
     return access;
   auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());

@@ -13,12 +13,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ExpertRounds.h"
 #include "Layout.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
+#include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Interfaces/EvenRows.h"
+#include "reprise/Interfaces/ExpertRounds.h"
 #include "reprise/Interfaces/Partitionable.h"
 #include "reprise/Partition/Passes.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace reprise::partition {
 #define GEN_PASS_DEF_PARTITIONEXPERTS
@@ -32,6 +36,7 @@ using namespace reprise::nn;
 namespace {
 /// Where the rows of one choice of experts go.
 struct Routing {
+  GatherOffsetsOp gather; ///< Or null.
   Value all, own;    ///< The offsets of all ranks, and of the rank's experts.
   int64_t home = 0;  ///< rows of the tokens
   int64_t there = 0; ///< the most rows that a rank's experts can have
@@ -39,8 +44,8 @@ struct Routing {
 
 class ExpertPartitioner {
 public:
-  ExpertPartitioner(func::FuncOp forward, MeshAttr mesh)
-      : forward(forward), ranks(mesh.getSize(kExpertAxis)),
+  ExpertPartitioner(func::FuncOp forward, MeshAttr mesh, IntegerAttr rows)
+      : forward(forward), rows(rows), ranks(mesh.getSize(kExpertAxis)),
         copies(mesh.getSize(kExpertCopiesAxis)),
         isWhole(partition::hasWholeExperts(mesh)),
         builder(forward.getContext()),
@@ -62,11 +67,12 @@ private:
   void setScope(Operation *made, Operation *op, StringRef name);
 
   func::FuncOp forward;
+  IntegerAttr rows; ///< of an expert in a round, or null
   int64_t ranks, copies;
   bool isWhole; ///< experts are, on ranks along `tp`, too
   OpBuilder builder;
   StringAttr axis;
-  DenseMap<Value, Routing> routings; ///< By the offsets at home.
+  llvm::MapVector<Value, Routing> routings; ///< By the offsets at home.
   /// The offsets at home of values whose rows are with their experts.
   DenseMap<Value, Value> placed;
   /// What is moved already; rows of tokens by these and their order.
@@ -76,6 +82,11 @@ private:
 
 struct PartitionExperts
     : public partition::impl::PartitionExpertsBase<PartitionExperts> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    PartitionExpertsBase::getDependentDialects(registry);
+    registry.insert<remat::RematDialect>();
+  }
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (getAxisSize(module, kExpertAxis) == 1)
@@ -85,10 +96,11 @@ struct PartitionExperts
       return signalPassFailure();
     }
     auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+    auto rows = module->getAttrOfType<IntegerAttr>(kExpertRowsAttr);
     for (StringRef name :
          {kForwardFunction, kEvaluateFunction, kSampleFunction})
       if (auto function = module.lookupSymbol<func::FuncOp>(name))
-        if (failed(ExpertPartitioner(function, mesh).run()))
+        if (failed(ExpertPartitioner(function, mesh, rows).run()))
           return signalPassFailure();
   }
 };
@@ -154,8 +166,10 @@ ExpertPartitioner::getRouting(Operation *op, Value offsets, Value inverse) {
   Type i32 = builder.getI32Type();
   auto gather = GatherOffsetsOp::create(
       builder, sort->getLoc(), RankedTensorType::get({ranks, experts + 1}, i32),
-      RankedTensorType::get({own + 1}, i32), offsets, axis);
+      RankedTensorType::get({own + 1}, i32), offsets, axis,
+      /*rows=*/IntegerAttr());
   setScope(gather, sort, getName(offsets));
+  routing.gather = gather;
   routing.all = gather.getAll();
   routing.own = gather.getOwn();
   return &routing;
@@ -170,7 +184,8 @@ Value ExpertPartitioner::send(Operation *op, Value rows, Value offsets) {
   builder.setInsertionPoint(op);
   auto made = SendRowsOp::create(builder, op->getLoc(),
                                  getWithRows(rows, routing.there), rows,
-                                 routing.all, axis);
+                                 routing.all, axis, /*round=*/IntegerAttr(),
+                                 /*rows=*/IntegerAttr());
   // Rows of tokens are called as what the tokens have.
   StringRef name = getName(rows);
   name.consume_back(".dispatch");
@@ -189,7 +204,9 @@ Value ExpertPartitioner::moveBack(Operation *op, Value rows) {
   builder.setInsertionPoint(op);
   auto made = ReturnRowsOp::create(builder, op->getLoc(),
                                    getWithRows(rows, routing.home), rows,
-                                   routing.all, axis);
+                                   routing.all, /*kept=*/Value(), axis,
+                                   /*round=*/IntegerAttr(),
+                                   /*rows=*/IntegerAttr());
   setScope(made, op, getName(rows));
   return found = made;
 }
@@ -337,6 +354,10 @@ LogicalResult ExpertPartitioner::run() {
   for (Operation &op : llvm::make_early_inc_range(forward.getOps()))
     if (failed(partition(&op)))
       return failure();
+  if (rows)
+    for (auto &[offsets, routing] : routings)
+      if (failed(partition::splitIntoRounds(routing.gather, rows.getInt())))
+        return failure();
   Block &block = forward.getBody().front();
   forward.setType(builder.getFunctionType(
       block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));

@@ -12,6 +12,7 @@
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Remat/Labels.h"
 #include "reprise/Remat/Passes.h"
+#include "reprise/Remat/Undo.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -97,7 +98,7 @@ int64_t Baselines::getLastSegment() const {
 
 void Baselines::decide(std::unique_ptr<Pass> decider) {
   for (Operation *op : ops)
-    op->removeAttr(remat::kDecisionAttr);
+    remat::undecide(op);
   PassManager manager(module->getContext());
   if (decider)
     manager.addNestedPass<func::FuncOp>(std::move(decider));
@@ -229,7 +230,7 @@ planning::listOptions(const WhatIf &whatIf, const TracedGraph &traced) {
 FailureOr<TracedGraph>
 planning::traceUndecided(WhatIf &whatIf, const CostTable &costs, bool isFree) {
   for (Operation &op : whatIf.getStep().getBody().front())
-    op.removeAttr(remat::kDecisionAttr);
+    remat::undecide(&op);
   return whatIf.trace(costs, isFree);
 }
 

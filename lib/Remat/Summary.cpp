@@ -11,6 +11,7 @@
 #include "reprise/Solver/Pipeline.h"
 #include "reprise/Solver/StageSchedule.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
@@ -452,8 +453,10 @@ static std::string formatPlan(const LayerPlan &plan, StringRef each) {
   for (auto &[label, part] : labels) {
     int64_t bytes = 0;
     os << "; recompute";
+    llvm::StringSet<> named; // Rounds of experts have the same names.
     for (const Replay &replay : part.recomputed) {
-      os << " " << replay.name;
+      if (named.insert(replay.name).second)
+        os << " " << replay.name;
       bytes += replay.bytes;
     }
     os << " (" << formatBytes(bytes) << ", "

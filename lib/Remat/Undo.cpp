@@ -8,10 +8,17 @@
 
 #include "reprise/Remat/Undo.h"
 #include "Step.h"
+#include "reprise/Interfaces/ExpertRounds.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::remat;
+
+void remat::undecide(Operation *op) {
+  auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+  if (!decision || decision.getLabel() != kRoundsLabel)
+    op->removeAttr(kDecisionAttr);
+}
 
 LogicalResult remat::undo(func::FuncOp function) {
   FailureOr<Step> step = getStep(function);
@@ -38,7 +45,7 @@ LogicalResult remat::undo(func::FuncOp function) {
   for (auto [op, values] : llvm::reverse(replaced))
     op->erase();
   for (Operation *op : step->forward) {
-    op->removeAttr(kDecisionAttr);
+    undecide(op);
     if (op->hasAttr(kShareAttr) && op->use_empty())
       op->erase();
   }

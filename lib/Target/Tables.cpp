@@ -469,7 +469,8 @@ LogicalResult Tables::readRows(Op op, int32_t operation, Launch &launch) {
            << op.getAxisAttr() << " of " << op.getRanks()
            << " ranks in the module's '" << nn::kMeshAttr << "'";
   auto rows = cast<ShapedType>(op.getInputs().front().getType());
-  auto offsets = cast<ShapedType>(op.getInputs().back().getType());
+  auto offsets =
+      cast<ShapedType>(op.getInputs()[op.getInputs().size() > 1].getType());
   bool areNumbers = rows.getElementType().isInteger(32);
   launch.kind = REPRISE_LAUNCH_COLLECTIVE;
   RepriseCollective row = {};
@@ -479,6 +480,9 @@ LogicalResult Tables::readRows(Op op, int32_t operation, Launch &launch) {
   row.blocks = offsets.getShape().back() - 1;
   row.blockElements =
       areNumbers ? 1 : rows.getNumElements() / rows.getDimSize(0);
+  row.round = op.getRound().value_or(0);
+  row.roundRows = op.getRows().value_or(0);
+  row.keepsOthers = op.getKeeps();
   setBegun(op, row, launch);
   launch.callee = addCollective(row);
   return success();
@@ -526,12 +530,16 @@ FailureOr<Tables::Launch> Tables::readWait(rt::WaitOp op) {
 }
 
 /// The buffers of a launch are its reads, its writes and its workspace; but
-/// those of a sum over ranks, which writes all that it reads, are there once.
+/// those of a sum over ranks, which writes all that it reads, are there once,
+/// as are rows that stay as they are.
 static SmallVector<rt::BufferOp> getLaunchBuffers(rt::ScheduledOp op) {
   SmallVector<Value> values;
   auto collective = dyn_cast<rt::CollectiveOp>(op.getOperation());
   if (!collective || !collective.isInPlace())
     values = op.getReads();
+  if (auto rows = dyn_cast<rt::ReturnRowsOp>(op.getOperation());
+      rows && rows.getKeeps())
+    values.pop_back();
   llvm::append_range(values, op.getWrites());
   if (Value workspace = op.getWorkspaceBuffer())
     values.push_back(workspace);

@@ -230,7 +230,10 @@ TableWriter::writeCollective(const RepriseCollective &collective) {
                                 C::blocks(collective.blocks),
                                 C::blockElements(collective.blockElements),
                                 C::number(collective.number),
-                                C::isOnce(collective.isOnce)};
+                                C::isOnce(collective.isOnce),
+                                C::round(collective.round),
+                                C::keepsOthers(collective.keepsOthers),
+                                C::roundRows(collective.roundRows)};
 }
 
 SmallVector<Typed<RepriseAxis>> TableWriter::writeAxes(nn::MeshAttr mesh) {

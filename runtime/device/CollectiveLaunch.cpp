@@ -131,9 +131,23 @@ static bool checkOffsets(const Call &call, int all, Error &error) {
   return call.check(all, 4 * ranks * (experts + 1), error);
 }
 
+/// There are rounds from the first one on, of some rows; on the CPU alone, as a
+/// GPU moves slots of all rows.
+static bool checkRound(const Call &call, Error &error) {
+  constexpr int64_t kMost = int64_t(1) << 40;
+  const RepriseCollective &row = call.row();
+  const bool isAll = row.roundRows == 0 && row.round == 0 && !row.keepsOthers;
+  if (isAll || (call.model.target == REPRISE_TARGET_CPU && row.roundRows > 0 &&
+                row.roundRows < kMost && row.round >= 0 &&
+                row.round < kMost / row.roundRows))
+    return true;
+  return error.set("damaged model: %s has round %d of %" PRId64 " rows",
+                   call.launch.name, row.round, row.roundRows);
+}
+
 static bool checkGatherOffsets(const Call &call, Error &error) {
   const int64_t experts = call.row().blocks;
-  return checkOffsets(call, 1, error) &&
+  return checkRound(call, error) && checkOffsets(call, 1, error) &&
          call.check(0, 4 * (experts + 1), error) &&
          call.check(2, 4 * (experts / call.group().size + 1), error);
 }
@@ -149,8 +163,8 @@ static bool checkRows(const Call &call, Error &error) {
   if (call.launch.numBuffers != (isHost ? kWorkspace : kWorkspace + 1))
     return error.set("damaged model: %s has %d buffers", call.launch.name,
                      call.launch.numBuffers);
-  if (!checkOffsets(call, 1, error) || !call.check(0, bytes, error) ||
-      !call.check(2, bytes, error))
+  if (!checkRound(call, error) || !checkOffsets(call, 1, error) ||
+      !call.check(0, bytes, error) || !call.check(2, bytes, error))
     return false;
   const int64_t rows = call.buffer(there).bytes / bytes;
   if (!isHost && rows < ranks)
@@ -210,17 +224,29 @@ static bool runGatherShares(const Call &call, RankMemory &memory,
 
 static bool runGatherOffsets(const Call &call, RankMemory &memory,
                              Error &error) {
-  return gatherOffsets(memory, call.group(), call.launch.name,
-                       call.row().blocks,
-                       static_cast<const int32_t *>(call.addresses[0]),
-                       static_cast<int32_t *>(call.addresses[1]),
-                       static_cast<int32_t *>(call.addresses[2]), error);
+  const Group group = call.group();
+  auto *all = static_cast<int32_t *>(call.addresses[1]);
+  auto *own = static_cast<int32_t *>(call.addresses[2]);
+  const int64_t experts = call.row().blocks, rows = call.row().roundRows;
+  if (!gatherOffsets(memory, group, call.launch.name, experts,
+                     static_cast<const int32_t *>(call.addresses[0]), all, own,
+                     error))
+    return false;
+  const int64_t sizes = experts / group.size + 1;
+  return rows == 0 ||
+         splitOffsets(call.launch.name, sizes - 1, rows,
+                      call.buffer(2).bytes / 4 / sizes, own, error);
 }
 
 template <bool areSent>
 static bool runRows(const Call &call, RankMemory &memory, Error &error) {
-  const ExpertRows rows = {call.row().blocks, call.row().blockElements,
-                           static_cast<const int32_t *>(call.addresses[1])};
+  const RepriseCollective &row = call.row();
+  const ExpertRows rows = {row.blocks,
+                           row.blockElements,
+                           static_cast<const int32_t *>(call.addresses[1]),
+                           row.round * row.roundRows,
+                           row.roundRows,
+                           row.keepsOthers != 0};
   const Span workspace = call.last() == 3 ? call.span(3) : Span();
   return (areSent ? sendRows : returnRows)(
       memory, call.group(), call.launch.name, call.number(), rows, call.span(0),
@@ -410,6 +436,9 @@ bool LoneLaunch::take(const RepriseModel &model, const RepriseLaunch &of) {
   launch.kind = REPRISE_LAUNCH_COLLECTIVE;
   launch.callee = launch.firstBuffer = 0;
   row = model.collectives[of.callee];
+  // All rows that there is room for, as an even round has.
+  row.round = row.keepsOthers = 0;
+  row.roundRows = 0;
   buffers.clear();
   return buffers.append(model.buffers + of.firstBuffer, size_t(of.numBuffers));
 }

@@ -10,6 +10,7 @@
 
 #include "runtime/base/List.h"
 
+#include <algorithm>
 #include <cinttypes>
 
 using namespace reprise::runtime;
@@ -26,6 +27,29 @@ bool reprise::runtime::gatherOffsets(RankMemory &memory, const Group &group,
                                group.memberOf(memory.rank()), own, error);
 }
 
+bool reprise::runtime::splitOffsets(const char *what, int64_t experts,
+                                    int64_t most, int64_t rounds, int32_t *own,
+                                    Error &error) {
+  // The first round is the last to be written, as all are read of it.
+  for (int64_t round = rounds; round-- > 0;) {
+    int32_t *offsets = own + round * (experts + 1);
+    int64_t begin = 0, end = 0;
+    for (int64_t e = 0; e <= experts; ++e) {
+      const int64_t count = own[e] - begin - round * most;
+      begin = own[e];
+      if (round == rounds - 1 && count > most)
+        return error.set("%s: expert %" PRId64 " has %" PRId64
+                         " rows, but %" PRId64 " rounds have %" PRId64,
+                         what, e - 1, count + round * most, rounds,
+                         rounds * most);
+      if (e > 0 && count > 0)
+        end += std::min(count, most);
+      offsets[e] = int32_t(end);
+    }
+  }
+  return true;
+}
+
 namespace {
 /// Bytes of rows in two places: at home, and with their experts.
 class Rows {
@@ -39,16 +63,12 @@ public:
 
   /// From home to the experts, or back.
   bool exchange(bool areSent) {
-    if (!check())
+    if (!check() || !clear(areSent))
       return false;
     for (int member = 0; member < group.size; ++member)
       if (!addParcels(member, areSent))
         return false;
-    const Place &to = areSent ? there : home;
-    const int64_t filled = areSent ? numThere : at(self, rows.experts);
-    return memory.clear(to.bytes + filled * bytes,
-                        size_t((to.count - filled) * bytes), error) &&
-           memory.exchange(what, sends.begin(), int(sends.size()),
+    return memory.exchange(what, sends.begin(), int(sends.size()),
                            receives.begin(), int(receives.size()), error);
   }
 
@@ -72,29 +92,74 @@ private:
                      what, count, whose, place.count);
   }
 
+  /// Rows of one expert on one member: numbers `begin` to `end` of those that
+  /// it has there, of which some move.
+  struct Part {
+    int64_t begin, end;
+    int64_t count() const { return end - begin; }
+  };
+  int64_t countOf(int member, int64_t expert) const {
+    return at(member, expert + 1) - at(member, expert);
+  }
+  /// Those of a member behind `before` rows of others.
+  Part partOf(int64_t count, int64_t before) const {
+    if (rows.most == 0)
+      return {0, count};
+    const int64_t begin = rows.first - before, end = begin + rows.most;
+    const Part part = {std::max<int64_t>(begin, 0), std::min(end, count)};
+    return {part.begin, std::max(part.begin, part.end)};
+  }
+
   /// That offsets ascend from zero, and that all rows have room.
   bool check() {
     for (int member = 0; member < group.size; ++member)
       for (int64_t e = 0; e <= rows.experts; ++e)
         if (e == 0 ? at(member, 0) != 0 : at(member, e) < at(member, e - 1))
           return error.set("%s: rows of experts are not in order", what);
-    const int64_t first = self * perMember();
-    for (int member = 0; member < group.size; ++member)
-      numThere += at(member, first + perMember()) - at(member, first);
+    for (int64_t e = self * perMember(); e < (self + 1) * perMember(); ++e) {
+      int64_t count = 0;
+      for (int member = 0; member < group.size; ++member)
+        count += countOf(member, e);
+      numThere += partOf(count, 0).count();
+    }
     return fits(numThere, there, "for experts of this rank") &&
            fits(at(self, rows.experts), home, "of this rank's tokens");
   }
 
-  /// The first row of member `from` for an expert of member `to`, there.
-  int64_t placeOf(int from, int64_t expert, int to) const {
-    const int64_t first = to * perMember();
-    int64_t place = 0;
-    for (int member = 0; member < group.size; ++member) {
-      place += at(member, expert) - at(member, first);
-      if (member < from)
-        place += at(member, expert + 1) - at(member, expert);
+  /// What no row comes to. A round's rows may lie anywhere at home.
+  bool clear(bool areSent) {
+    if (!areSent && rows.keepsOthers)
+      return true;
+    const Place &to = areSent ? there : home;
+    const int64_t filled = areSent          ? numThere
+                           : rows.most == 0 ? at(self, rows.experts)
+                                            : 0;
+    return memory.clear(to.bytes + filled * bytes,
+                        size_t((to.count - filled) * bytes), error);
+  }
+
+  /// The rows of member `from` for an expert of member `to`: where the first of
+  /// those that move lies at home, behind the expert's first one, and there.
+  struct Way {
+    int64_t home, there, count;
+  };
+  Way wayOf(int from, int64_t expert, int to) const {
+    Way way = {0, 0, 0};
+    for (int64_t e = to * perMember(); e <= expert; ++e) {
+      int64_t before = 0;
+      for (int member = 0; member < group.size; ++member) {
+        const int64_t count = countOf(member, e);
+        const Part part = partOf(count, before);
+        if (e == expert && member == from) {
+          way.home = part.begin;
+          way.count = part.count();
+          return way;
+        }
+        way.there += part.count();
+        before += count;
+      }
     }
-    return place;
+    return way;
   }
 
   /// What goes to `member` and comes from it: a parcel for each expert of the
@@ -103,10 +168,11 @@ private:
     for (int64_t e = 0; e < perMember(); ++e) {
       const int64_t theirs = member * perMember() + e;
       const int64_t own = self * perMember() + e;
-      const Place ofTokens = {home.bytes + at(self, theirs) * bytes,
-                              at(self, theirs + 1) - at(self, theirs)};
-      const Place ofExpert = {there.bytes + placeOf(member, own, self) * bytes,
-                              at(member, own + 1) - at(member, own)};
+      const Way away = wayOf(self, theirs, member);
+      const Way here = wayOf(member, own, self);
+      const Place ofTokens = {
+          home.bytes + (at(self, theirs) + away.home) * bytes, away.count};
+      const Place ofExpert = {there.bytes + here.there * bytes, here.count};
       if (member == self) {
         const Place &from = areSent ? ofTokens : ofExpert;
         const Place &to = areSent ? ofExpert : ofTokens;

@@ -10,6 +10,7 @@
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
+#include "reprise/Interfaces/ExpertRounds.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -163,6 +164,11 @@ FailureOr<Phase> driver::readFrom(const Options &options,
 
 LogicalResult driver::checkPlanned(ModuleOp module, Phase from,
                                    const Targets &targets) {
+  if (targets.cuda && module->hasAttr(kExpertRowsAttr))
+    return fail("option --target: needs cpu with moe_expert_rows_per_round, as "
+                "the host of a GPU does not know how many rows there are, but "
+                "got cuda; moe_expert_capacity_factor bounds rows there"),
+           failure();
   bool isForCuda = module->hasAttr(rt::kGemmWorkspaceAttr);
   if (from < Phase::RT || isForCuda == !targets.cpu)
     return success();

@@ -113,6 +113,13 @@ def PartitionExperts : Pass<"reprise-partition-experts", "::mlir::ModuleOp"> {
     Weights of experts are `S(0)` along `ep`, and `R` along `ep_copies`, the ranks that have the same
     ones.
 
+    With `nn.expert_rows = R` on the module it goes on in rounds, in which an expert has at most `R`
+    rows, and a rank room for those of its experts: as many rounds as the most rows need that an
+    expert can get. Where that is one, there are none. What comes back is added up at home, where
+    other rounds have zeros. The last round comes first, so that gradients, which go the other way,
+    are added up by ascending rows. What is made in a round is to be recomputed under every plan
+    (the label `rounds`).
+
     So it does with `@forward`, `@evaluate` and `@sample`, each of which has rows of its own.
 
     Needs: `reprise-partition`, if ranks share the model, and `reprise-derive-inference`; before
@@ -136,6 +143,12 @@ def PartitionExperts : Pass<"reprise-partition-experts", "::mlir::ModuleOp"> {
     //   %s = nn.send_rows %d, %all over "ep" : (tensor<4x8xf32>, tensor<2x5xi32>) -> tensor<8x8xf32>
     //   %r = nn.grouped_linear %s, %w, %own : (tensor<8x8xf32>, tensor<2x6x8xf32>, tensor<3xi32>) -> tensor<8x6xf32>
     //   %h = nn.return_rows %r, %all over "ep" : (tensor<8x6xf32>, tensor<2x5xi32>) -> tensor<4x6xf32>
+    // ==> with nn.expert_rows = 2 of the 8 that an expert can have, here the last of four rounds
+    //   %all, %own = nn.gather_offsets %e over "ep" rows 2 : (tensor<5xi32>) -> (tensor<2x5xi32>, tensor<4x3xi32>)
+    //   %own3 = nn.round_offsets %own round 3 : (tensor<4x3xi32>) -> tensor<3xi32>
+    //   %s3 = nn.send_rows %d, %all over "ep" round 3 rows 2 : (tensor<4x8xf32>, tensor<2x5xi32>) -> tensor<4x8xf32>
+    //   %r3 = nn.grouped_linear %s3, %w, %own3 : (tensor<4x8xf32>, tensor<2x6x8xf32>, tensor<3xi32>) -> tensor<4x6xf32>
+    //   %h3 = nn.return_rows %r3, %all over "ep" round 3 rows 2 : (tensor<4x6xf32>, tensor<2x5xi32>) -> tensor<4x6xf32>
     ```
   }];
   let dependentDialects = ["::reprise::nn::NNDialect"];

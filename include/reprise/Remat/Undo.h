@@ -16,6 +16,9 @@ namespace reprise::remat {
 /// anew: what was kept or replayed, everything is kept. The order of the other
 /// ops stays. Fails with a diagnostic if a replay has no original.
 llvm::LogicalResult undo(mlir::func::FuncOp step);
+
+/// Takes the decision off `op`, unless it is that of every plan.
+void undecide(mlir::Operation *op);
 } // namespace reprise::remat
 
 #endif // REPRISE_REMAT_UNDO_H

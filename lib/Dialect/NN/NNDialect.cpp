@@ -18,6 +18,7 @@
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interfaces/EvenRows.h"
+#include "reprise/Interfaces/ExpertRounds.h"
 #include "reprise/Support/Borders.h"
 #include "reprise/Support/Modules.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -202,12 +203,13 @@ static LogicalResult verifyGroups(Operation *op, Attribute value) {
   return error;
 }
 
-static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute) {
+static LogicalResult verifyNumber(Operation *op, NamedAttribute attribute,
+                                  int64_t least = 0) {
   auto number = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (number && number.getInt() >= 0)
+  if (number && number.getInt() >= least)
     return success();
-  return op->emitOpError("needs a number of at least 0 for '")
-         << attribute.getName().getValue() << "', but got "
+  return op->emitOpError("needs a number of at least ")
+         << least << " for '" << attribute.getName().getValue() << "', but got "
          << attribute.getValue();
 }
 
@@ -258,8 +260,8 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
   if (name == kChunkLayersAttr || name == kGradientCountsAttr)
     return verifyCounts(op, attribute);
   if (name == kStageAttr || name == kMicroBatchGroupAttr ||
-      name == kEvenNNRowsAttr)
-    return verifyNumber(op, attribute);
+      name == kEvenNNRowsAttr || name == kExpertRowsAttr)
+    return verifyNumber(op, attribute, /*least=*/name == kExpertRowsAttr);
   if ((name == kSequenceParallelAttr || name == kDistributedOptimizerAttr) &&
       isa<UnitAttr>(value))
     return success();

@@ -12,6 +12,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "reprise/Interfaces/CostModel.h"
+#include "reprise/Interfaces/EvenRows.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -90,20 +91,36 @@ LogicalResult GatherOffsetsOp::verify() {
   if (failed(verifyOffsets(*this, made[0], ranks))) // C2
     return failure();
   int64_t size = getShape(made[0])[1];
+  ArrayRef<int64_t> own = getShape(made[1]);
   if (getShape(getInputs()[0]) == ArrayRef<int64_t>{size} &&
-      getShape(made[1]) == ArrayRef<int64_t>{(size - 1) / ranks + 1}) // C2
+      own.size() == (getRows() ? 2 : 1) && own[0] >= 1 && !getRound() &&
+      !getKeeps() && own.back() == (size - 1) / ranks + 1) // C2
     return success();
   return emitOpError("needs offsets of ")
          << size - 1 << " experts, and of those of a rank, but got "
          << getInputs()[0].getType() << " and " << made[1].getType();
 }
 
+/// What rows that are not of the round are, if the op keeps them.
+template <typename OpTy>
+static Value getKept(OpTy op) {
+  return op.getKeeps() ? op.getInputs().back() : Value();
+}
+
 template <typename OpTy>
 static LogicalResult verifyRows(OpTy op) {
-  if (failed(verifyCounts(op, 2, 1)) ||
+  bool isRound = op.getRound() && op.getRows() &&
+                 int64_t(*op.getRound()) >= 0 && int64_t(*op.getRows()) >= 1;
+  if (!isRound && (op.getRound() || op.getRows() || op.getKeeps()))
+    return op.emitOpError("needs 'round' of at least 0 together with 'rows' of "
+                          "at least 1, and 'keeps' with these only"); // C4
+  if (failed(verifyCounts(op, op.getKeeps() ? 3 : 2, 1)) ||
       failed(verifyOffsets(op, op.getInputs()[1], op.getRanks())))
     return failure();
   Value from = op.getInputs()[0], to = getMade(op)[0];
+  if (Value kept = getKept(op); kept && kept.getType() != to.getType()) // C4
+    return op.emitOpError("needs to keep rows of ")
+           << to.getType() << ", but got " << kept.getType();
   if (!getShape(from).empty() && !getShape(to).empty() &&
       getShape(from).drop_front() == getShape(to).drop_front() &&
       getElementTypeOrSelf(from) == getElementTypeOrSelf(to)) // C2
@@ -146,6 +163,9 @@ static LogicalResult verifySlots(OpTy op) {
   const int64_t bytes =
       op.getWorkspace() ? getTypeBytes(op.getWorkspace().getType()) : 0;
   const int64_t needed = getSlotBytes(op);
+  if (needed != 0 && op.getRound())
+    return op.emitOpError("needs all rows at once on a GPU, but got round ")
+           << int64_t(*op.getRound());
   if (bytes < needed)
     return op.emitOpError("needs a workspace of ")
            << needed << " bytes on a GPU, but got " << bytes;
@@ -177,8 +197,11 @@ template <typename OpTy>
 static int64_t getExchanged(OpTy op) {
   if (isOnGpu(op))
     return getTypeBytes(getThere(op).getType());
-  return std::min(getTypeBytes(op.getInputs()[0].getType()),
-                  getTypeBytes(getMade(op)[0].getType()));
+  Type from = op.getInputs()[0].getType(), to = getMade(op)[0].getType();
+  int64_t bytes = std::min(getTypeBytes(from), getTypeBytes(to));
+  int64_t rows = cast<ShapedType>(from).getDimSize(0);
+  int64_t even = getEvenRows(op, kEvenRTRowsAttr, rows);
+  return std::min(bytes, getTypeBytes(from) / rows * even);
 }
 
 namespace {
@@ -190,9 +213,12 @@ struct ScheduledRows : ScheduledOp::ExternalModel<ScheduledRows<OpTy>, OpTy> {
   SmallVector<Value> getWrites(Operation *op) const {
     return getMade(cast<OpTy>(op));
   }
-  FailureOr<SmallVector<Sharing>> getSharing(Operation *,
+  FailureOr<SmallVector<Sharing>> getSharing(Operation *op,
                                              const SymbolTable &) const {
-    return SmallVector<Sharing>();
+    SmallVector<Sharing> sharing;
+    if (getKept(cast<OpTy>(op)))
+      sharing.push_back({2, 0, /*isForced=*/true});
+    return sharing;
   }
   int64_t getWorkspaceBytes(Operation *op) const {
     return getSlotBytes(cast<OpTy>(op));
@@ -206,6 +232,8 @@ struct ScheduledRows : ScheduledOp::ExternalModel<ScheduledRows<OpTy>, OpTy> {
     load.bytes = getOperandAndResultBytes(op);
     if (Value workspace = rows.getWorkspace())
       load.bytes -= getTypeBytes(workspace.getType());
+    if (Value kept = getKept(rows)) // Rows of a round are written, no others.
+      load.bytes -= getTypeBytes(kept.getType());
     setExchange(load, op->getName().stripDialect(), rows.getAxis(),
                 rows.getRanks(), getExchanged(rows), /*hasWholeSums=*/false);
     return load;
@@ -217,7 +245,9 @@ struct ScheduledRows : ScheduledOp::ExternalModel<ScheduledRows<OpTy>, OpTy> {
     return OpTy::create(builder, op->getLoc(), TypeRange(),
                         llvm::map_to_vector(rows.getInputs(), getBuffer),
                         llvm::map_to_vector(rows.getResults(), getBuffer),
-                        workspace, rows.getAxisAttr(), rows.getRanksAttr());
+                        workspace, rows.getAxisAttr(), rows.getRanksAttr(),
+                        rows.getRoundAttr(), rows.getRowsAttr(),
+                        rows.getKeepsAttr());
   }
 };
 } // namespace

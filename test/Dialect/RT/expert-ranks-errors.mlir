@@ -62,3 +62,46 @@ module attributes {rt.gemm_workspace = 1024 : i64} {
     return
   }
 }
+
+// -----
+
+func.func @rounds(%x: tensor<16x8xf32>, %o: tensor<2x5xi32>) {
+  // expected-error @+1 {{needs 'round' of at least 0 together with 'rows' of at least 1, and 'keeps' with these only}}
+  %a = rt.send_rows %x, %o over "ep" ranks 2 rows 8 : (tensor<16x8xf32>, tensor<2x5xi32>) -> tensor<32x8xf32>
+  return
+}
+
+// -----
+
+func.func @keeps(%x: tensor<16x8xf32>, %o: tensor<2x5xi32>) {
+  // expected-error @+1 {{needs 3 inputs and either 1 result or output, but got 2 and 1}}
+  %a = rt.return_rows %x, %o over "ep" ranks 2 round 1 rows 8 keeps : (tensor<16x8xf32>, tensor<2x5xi32>) -> tensor<32x8xf32>
+  return
+}
+
+// -----
+
+func.func @type(%x: tensor<16x8xf32>, %o: tensor<2x5xi32>, %k: tensor<31x8xf32>) {
+  // expected-error @+1 {{needs to keep rows of 'tensor<32x8xf32>', but got 'tensor<31x8xf32>'}}
+  %a = rt.return_rows %x, %o, %k over "ep" ranks 2 round 1 rows 8 keeps : (tensor<16x8xf32>, tensor<2x5xi32>, tensor<31x8xf32>) -> tensor<32x8xf32>
+  return
+}
+
+// -----
+
+func.func @own(%o: tensor<5xi32>) {
+  // expected-error @+1 {{needs offsets of 4 experts, and of those of a rank, but got 'tensor<5xi32>' and 'tensor<3xi32>'}}
+  %a:2 = rt.gather_offsets %o over "ep" ranks 2 rows 8 : (tensor<5xi32>) -> (tensor<2x5xi32>, tensor<3xi32>)
+  return
+}
+
+// -----
+
+module attributes {rt.gemm_workspace = 1024 : i64} {
+  func.func @gpu(%x: memref<16x8xf32>, %o: memref<2x5xi32>, %y: memref<32x8xf32>, %w: memref<256xf32>) {
+    // expected-error @+1 {{needs all rows at once on a GPU, but got round 1}}
+    rt.send_rows %x, %o to(%y) workspace(%w) over "ep" ranks 2 round 1 rows 8
+      : (memref<16x8xf32>, memref<2x5xi32>, memref<32x8xf32>, memref<256xf32>) -> ()
+    return
+  }
+}

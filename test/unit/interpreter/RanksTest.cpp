@@ -20,6 +20,7 @@
 #include "python-free-frontend/Frontend.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/Axes.h"
+#include "reprise/Interfaces/ExpertRounds.h"
 #include "reprise/Interpreter/Interpreter.h"
 #include "reprise/Partition/Passes.h"
 #include "llvm/Support/SourceMgr.h"
@@ -160,6 +161,7 @@ struct Case {
   int64_t experts = 1;
   /// Experts are not shared along `tp`: `experts` are among ranks of both axes.
   bool hasWholeExperts = false;
+  int64_t expertRows = 0; ///< of a round; 0: there is one of all
 };
 
 const Case kCases[] = {
@@ -229,6 +231,12 @@ const Case kCases[] = {
      "unfused", 4, 2, true, true, 2},
     {"wide_experts_data_4_of_2_sequence_parts_of_experts_2_shares",
      kWideExperts, "flash", 4, 2, true, true, 2},
+    {"mixtral_data_4_experts_2_in_rounds", kMixtral, "flash", 4, 1, false,
+     false, 2, false, 7},
+    {"deepseek_data_4_experts_4_in_rounds", kDeepSeek, "unfused", 4, 1, false,
+     true, 4, false, 20},
+    {"deepseek_data_2_of_2_sequence_experts_4_in_rounds", kDeepSeek, "flash", 2,
+     2, true, false, 4, true, 5},
 };
 
 /// What an argument or result is, by the parameter it belongs to.
@@ -291,6 +299,9 @@ protected:
                           {0, 0, step, step * test.experts}));
     if (test.hasShares)
       (*module)->setAttr(nn::kDistributedOptimizerAttr, builder.getUnitAttr());
+    if (test.expertRows)
+      (*module)->setAttr(kExpertRowsAttr,
+                         builder.getI64IntegerAttr(test.expertRows));
     module->lookupSymbol("forward")->setAttr(nn::kMicroBatchesAttr,
                                              builder.getI64IntegerAttr(1));
     PassManager manager(&context);
