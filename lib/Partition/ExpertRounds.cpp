@@ -71,7 +71,7 @@ static RankedTensorType getTensor(Value value) {
 }
 
 /// The scope of `op`, whose name ends as the op's does, with another `end`.
-static void setScope(Operation *made, Operation *op, StringRef end) {
+static void setScope(Operation *made, Operation *op, const Twine &end) {
   ScopeAttr scope = nn::getScope(op);
   if (!scope)
     return;
@@ -166,17 +166,20 @@ void RoundSplitter::buildRound(int64_t round, Value own) {
   for (Operation *op : ops) {
     Operation *copy = builder.clone(*op, mapping);
     if (!returns.contains(op)) {
+      setRows(copy, round);
       if (sends.contains(op))
         setMoved(copy, copy->getOperand(0), round);
-      setRows(copy, round);
       continue;
     }
     Value made = copy->getResult(0);
     setMoved(copy, made, round);
+    // Which of these a budget keeps is of no use, and may differ.
+    std::string number = "." + std::to_string(round);
+    setScope(copy, op, "return_rows" + number);
     Value &sum = sums[op->getResult(0)];
     if (sum) {
       auto add = AddOp::create(builder, op->getLoc(), sum, made);
-      setScope(add, op, "add_rows");
+      setScope(add, op, "add_rows" + number);
       made = add;
     }
     sum = made;
