@@ -83,26 +83,6 @@ struct Meeting : ScheduleBody::ExternalModel<Meeting<OpTy, kind>, OpTy> {
 // Rows of experts
 //===----------------------------------------------------------------------===//
 
-/// The rows of rounds that `value` has and that another round can be added to,
-/// or null: nobody else reads them.
-static ReturnRowsOp getRowsOfRounds(Value value) {
-  auto back = value.getDefiningOp<ReturnRowsOp>();
-  return back && back.getRound() && value.hasOneUse() ? back : ReturnRowsOp();
-}
-
-void kernels::putAmongOthers(Block &block) {
-  for (auto add : llvm::make_early_inc_range(block.getOps<AddOp>())) {
-    ReturnRowsOp others = getRowsOfRounds(add->getOperand(0));
-    ReturnRowsOp more = getRowsOfRounds(add->getOperand(1));
-    if (!others || !more || more.getKept() ||
-        others.getAll() != more.getAll() || more->isBeforeInBlock(others))
-      continue;
-    more.getKeptMutable().assign(others.getOut());
-    add->getResult(0).replaceAllUsesWith(more.getOut());
-    add->erase();
-  }
-}
-
 /// The op of rt has the name of that of nn.
 template <typename OpTy>
 struct Rows : ScheduleBody::ExternalModel<Rows<OpTy>, OpTy> {
@@ -145,6 +125,26 @@ struct RoundOffsets
   }
 };
 } // namespace
+
+/// The rows of rounds that `value` has and that another round can be added to,
+/// or null: nobody else reads them.
+static ReturnRowsOp getRowsOfRounds(Value value) {
+  auto back = value.getDefiningOp<ReturnRowsOp>();
+  return back && back.getRound() && value.hasOneUse() ? back : ReturnRowsOp();
+}
+
+void kernels::putAmongOthers(Block &block) {
+  for (auto add : llvm::make_early_inc_range(block.getOps<AddOp>())) {
+    ReturnRowsOp others = getRowsOfRounds(add->getOperand(0));
+    ReturnRowsOp more = getRowsOfRounds(add->getOperand(1));
+    if (!others || !more || more.getKept() ||
+        others.getAll() != more.getAll() || more->isBeforeInBlock(others))
+      continue;
+    more.getKeptMutable().assign(others.getOut());
+    add->getResult(0).replaceAllUsesWith(more.getOut());
+    add->erase();
+  }
+}
 
 template <template <typename> typename Model, typename... Ops>
 static void attach(MLIRContext &context) {

@@ -70,6 +70,18 @@ static RankedTensorType getTensor(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
+/// The scope of `op`, whose name ends as the op's does, with another `end`.
+static void setScope(Operation *made, Operation *op, const Twine &end) {
+  ScopeAttr scope = nn::getScope(op);
+  if (!scope)
+    return;
+  StringRef name = scope.getValue();
+  name.consume_back(op->getName().stripDialect());
+  made->setAttr(kScopeAttr,
+                ScopeAttr::get(op->getContext(), scope.getLayer(),
+                               scope.getModule(), (name + end).str()));
+}
+
 /// As many as the most rows of an expert need: of each rank all of its tokens',
 /// or its capacity.
 int64_t RoundSplitter::countRounds() {
@@ -148,31 +160,26 @@ void RoundSplitter::buildRound(int64_t round, Value own) {
   IRMapping mapping;
   auto offsets = RoundOffsetsOp::create(builder, gather.getLoc(),
                                         gather.getOwn().getType(), own, round);
-  if (ScopeAttr scope = nn::getScope(gather)) {
-    StringRef name = scope.getValue();
-    name.consume_back(gather->getName().stripDialect());
-    offsets->setAttr(kScopeAttr,
-                     ScopeAttr::get(gather.getContext(), scope.getLayer(),
-                                    scope.getModule(),
-                                    (name + "round_offsets").str()));
-  }
+  setScope(offsets, gather, "round_offsets");
   dropInBackward(offsets);
   mapping.map(gather.getOwn(), offsets);
   for (Operation *op : ops) {
     Operation *copy = builder.clone(*op, mapping);
     if (!returns.contains(op)) {
+      setRows(copy, round);
       if (sends.contains(op))
         setMoved(copy, copy->getOperand(0), round);
-      setRows(copy, round);
       continue;
     }
     Value made = copy->getResult(0);
     setMoved(copy, made, round);
+    // Which of these a budget keeps is of no use, and may differ.
+    std::string number = "." + std::to_string(round);
+    setScope(copy, op, "return_rows" + number);
     Value &sum = sums[op->getResult(0)];
     if (sum) {
       auto add = AddOp::create(builder, op->getLoc(), sum, made);
-      if (ScopeAttr scope = nn::getScope(op))
-        add->setAttr(kScopeAttr, scope);
+      setScope(add, op, "add_rows" + number);
       made = add;
     }
     sum = made;

@@ -11,17 +11,17 @@
 //       CHECK:   %[[O:.*]], %[[P:.*]], %[[E:.*]] = nn.sort_rows
 //  CHECK-NEXT:   %[[ALL:.*]], %[[OWN:.*]] = nn.gather_offsets %[[E]] over "ep" rows 7 {nn.scope = #nn.scope<layer = 3, module = "moe", value = "pm.gather_offsets">} : (tensor<5xi32>) -> (tensor<2x5xi32>, tensor<3x3xi32>)
 //  CHECK-NEXT:   %[[XR:.*]] = nn.dispatch %[[X]], %[[O]], %[[P]] {{.*}}remat.decision = #remat.recompute<segment = 3, label = "rounds">{{.*}} -> tensor<16x8xf32>
-//  CHECK-NEXT:   %[[OWN2:.*]] = nn.round_offsets %[[OWN]] round 2 {{.*}}remat.decision
+//  CHECK-NEXT:   %[[OWN2:.*]] = nn.round_offsets %[[OWN]] round 2 {{.*}}value = "pm.round_offsets">, remat.decision
 //  CHECK-NEXT:   %[[X2:.*]] = nn.send_rows %[[XR]], %[[ALL]] over "ep" round 2 rows 7 {nn.even_rows = 1 : i64, {{.*}}remat.decision = {{.*}} : (tensor<16x8xf32>, tensor<2x5xi32>) -> tensor<14x8xf32>
 //  CHECK-NEXT:   %[[U2:.*]] = nn.grouped_linear %[[X2]], %[[WU]], %[[OWN2]] {nn.even_rows = 1 : i64, {{.*}}remat.decision = {{.*}} -> tensor<14x6xf32>
 //  CHECK-NEXT:   %[[Y2:.*]] = nn.grouped_linear %[[U2]], %[[WD]], %[[OWN2]] {{.*}} -> tensor<14x8xf32>
-//  CHECK-NEXT:   %[[R2:.*]] = nn.return_rows %[[Y2]], %[[ALL]] over "ep" round 2 rows 7
+//  CHECK-NEXT:   %[[R2:.*]] = nn.return_rows %[[Y2]], %[[ALL]] over "ep" round 2 rows 7 {{.*}}value = "y.return_rows.2">
 //   CHECK-NOT:   remat.decision
 //        CHECK:  : (tensor<14x8xf32>, tensor<2x5xi32>) -> tensor<16x8xf32>
 //       CHECK:   %[[OWN1:.*]] = nn.round_offsets %[[OWN]] round 1
 //       CHECK:   nn.send_rows %[[XR]], %[[ALL]] over "ep" round 1 rows 7 {nn.even_rows = 2 : i64
 //       CHECK:   %[[R1:.*]] = nn.return_rows
-//  CHECK-NEXT:   %[[S1:.*]] = nn.add %[[R2]], %[[R1]] {nn.scope
+//  CHECK-NEXT:   %[[S1:.*]] = nn.add %[[R2]], %[[R1]] {nn.scope = #nn.scope<layer = 3, module = "moe", value = "y.add_rows.1">}
 //       CHECK:   %[[OWN0:.*]] = nn.round_offsets %[[OWN]] round 0
 //       CHECK:   nn.send_rows %[[XR]], %[[ALL]] over "ep" round 0 rows 7 {nn.even_rows = 14 : i64
 //       CHECK:   %[[R0:.*]] = nn.return_rows
