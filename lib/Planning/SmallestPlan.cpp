@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BudgetPlans.h"
+#include "BudgetStages.h"
+#include "reprise/Dialect/NN/NNOps.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -24,4 +25,36 @@ FailureOr<int64_t> planning::findSmallest(const Phases &phases, ModuleOp module,
   if (point < 0)
     return failure();
   return search.getBytes(point);
+}
+
+FailureOr<int64_t>
+planning::findSmallestOnStages(const Phases &phases, ModuleOp module,
+                               Budget::Kind kind, const CostTable &costs,
+                               const BudgetSettings &settings) {
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  auto chunks = step
+                    ? step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr)
+                    : remat::ChunksAttr();
+  if (!chunks)
+    return failure();
+  FailureOr<std::unique_ptr<WhatIf>> whatIf = WhatIf::create(module, phases);
+  FailureOr<TracedGraph> traced = failure();
+  if (succeeded(whatIf))
+    traced = (*whatIf)->trace(costs, settings.isFree);
+  if (failed(traced))
+    return failure();
+  FailureOr<Pipeline> pipeline = getPipeline(step, *traced, chunks);
+  if (failed(pipeline))
+    return failure();
+  solveChunks(*pipeline);
+  for (const Stage &stage : pipeline->stages)
+    if (stage.curve.empty())
+      return failure();
+  std::vector<int64_t> base = getStateBytes(step, *traced, *pipeline, chunks);
+  if (kind == Budget::Kind::Activations)
+    base.assign(base.size(), 0);
+  return StagePlans(*pipeline, base,
+                    getMeasure(module, *traced, *pipeline, settings))
+      .findLeast()
+      .bytes;
 }

@@ -66,6 +66,7 @@ private:
   Fault needsFree(const Content &slot, const char *what);
   void hold(const ScheduleEntry &entry);
   Fault addGradients(const ScheduleEntry &entry);
+  Fault addLoss(const ScheduleEntry &entry, int64_t &last);
 
   int64_t virtualStageOf(const ScheduleEntry &entry) const {
     return entry.chunk / shape.stages;
@@ -91,6 +92,7 @@ private:
   std::vector<Content> gradients;
   std::vector<Progress> progress;
   std::vector<int64_t> added; ///< The last one that was added to gradients.
+  int64_t lastLoss = -1, lastHead = -1; ///< The same of tasks that make losses.
   std::vector<int64_t> held, mostHeld;
   int64_t remaining; ///< Tasks that add to gradients.
 };
@@ -231,6 +233,8 @@ Fault StageChecker::visitForward(const ScheduleEntry &e) {
     return fault;
   if (progressOf(e).forward)
     return fail("goes forward a second time");
+  if (Fault fault = addLoss(e, lastLoss))
+    return fault;
   if (e.chunk == 0)
     hold(e);
   progressOf(e).forward = true;
@@ -251,6 +255,19 @@ Fault StageChecker::addGradients(const ScheduleEntry &e) {
   return std::nullopt;
 }
 
+/// Tasks of the last chunk make losses: those of the forward pass, or with a
+/// head in parts those of backward.
+Fault StageChecker::addLoss(const ScheduleEntry &e, int64_t &last) {
+  if (e.chunk != numChunks - 1)
+    return std::nullopt;
+  if (e.microBatch != last + 1)
+    return fail("needs micro-batch " + count(last + 1) +
+                " as the next whose loss chunk " + count(e.chunk) +
+                " may add, but got " + count(e.microBatch));
+  last = e.microBatch;
+  return std::nullopt;
+}
+
 Fault StageChecker::visitBackward(const ScheduleEntry &e) {
   bool isLast = e.chunk == numChunks - 1;
   if (Fault fault = needs(slotOf(e), Content::Kept, e, "slot"))
@@ -266,6 +283,8 @@ Fault StageChecker::visitBackward(const ScheduleEntry &e) {
       return fault;
     gradient = e.chunk == 0 ? Content() : of(Content::Outgoing, e);
   }
+  if (Fault fault = addLoss(e, lastHead))
+    return fault;
   progressOf(e).backward = true;
   if (!splits)
     return addGradients(e);

@@ -353,9 +353,41 @@ pipe.schedule "order" virtual_stages 1 micro_batches 2 {
   pipe.stage 0 slots [2] gradient_slots 0 {
     pipe.forward chunk 0 micro_batch 0 slot 0
     pipe.forward chunk 0 micro_batch 1 slot 1
-    // expected-error @+1 {{'pipe.backward' op (stage 0, entry 2) needs micro-batch 0 as the next that chunk 0 adds to its gradients, but got 1}}
+    pipe.backward chunk 0 micro_batch 0 slot 0
+    pipe.backward chunk 0 micro_batch 1 slot 1
+    // expected-error @+1 {{'pipe.backward_weight' op (stage 0, entry 4) needs micro-batch 0 as the next that chunk 0 adds to its gradients, but got 1}}
+    pipe.backward_weight chunk 0 micro_batch 1 slot 1
+    pipe.backward_weight chunk 0 micro_batch 0 slot 0
+    pipe.update
+  }
+}
+
+// -----
+
+// And so have losses, also of tables whose gradients are in order.
+pipe.schedule "losses" virtual_stages 1 micro_batches 2 {
+  pipe.stage 0 slots [2] gradient_slots 0 {
+    // expected-error @+1 {{'pipe.forward' op (stage 0, entry 0) needs micro-batch 0 as the next whose loss chunk 0 may add, but got 1}}
+    pipe.forward chunk 0 micro_batch 1 slot 1
+    pipe.forward chunk 0 micro_batch 0 slot 0
+    pipe.backward chunk 0 micro_batch 0 slot 0
+    pipe.backward chunk 0 micro_batch 1 slot 1
+    pipe.update
+  }
+}
+
+// -----
+
+// As a head in parts adds it in backward tasks.
+pipe.schedule "heads" virtual_stages 1 micro_batches 2 {
+  pipe.stage 0 slots [2] gradient_slots 0 {
+    pipe.forward chunk 0 micro_batch 0 slot 0
+    pipe.forward chunk 0 micro_batch 1 slot 1
+    // expected-error @+1 {{'pipe.backward' op (stage 0, entry 2) needs micro-batch 0 as the next whose loss chunk 0 may add, but got 1}}
     pipe.backward chunk 0 micro_batch 1 slot 1
     pipe.backward chunk 0 micro_batch 0 slot 0
+    pipe.backward_weight chunk 0 micro_batch 0 slot 0
+    pipe.backward_weight chunk 0 micro_batch 1 slot 1
     pipe.update
   }
 }

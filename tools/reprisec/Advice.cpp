@@ -8,8 +8,11 @@
 
 #include "Advice.h"
 #include "Budgets.h"
+#include "Input.h"
 #include "Reports.h"
+#include "Stages.h"
 #include "mlir/Pass/PassManager.h"
+#include "reprise/Pipelines/StagePrograms.h"
 #include "reprise/Remat/Summary.h"
 #include "llvm/Support/WithColor.h"
 
@@ -24,24 +27,29 @@ class Adviser {
 public:
   Adviser(MLIRContext &context, const planning::Budget &budget,
           const CostTable &costs, const RecomputeOptions &recompute,
-          const TargetOptions &target)
+          const TargetOptions &target, bool hasPrograms, bool inference)
       : context(context), budget(budget), costs(costs), recompute(recompute),
-        target(target) {}
+        target(target), hasPrograms(hasPrograms), inference(inference) {}
 
-  /// The smallest plan's bytes; nothing if there is none.
+  /// The smallest plan's bytes, with stages those of the one that needs most;
+  /// nothing if there is none.
   std::optional<int64_t> findSmallest(const Description &description) const;
   /// Whether each of so many stages of the pipeline has a plan that fits.
-  bool fitsStages(const Description &description, int64_t stages) const;
+  bool fitsStages(Description description, int64_t stages) const;
 
 private:
-  OwningOpRef<ModuleOp> decide(const Description &description,
+  OwningOpRef<ModuleOp> decide(OwningOpRef<ModuleOp> module,
                                const RecomputeOptions &recompute) const;
+  std::optional<int64_t>
+  findSmallestOnStages(const Description &description) const;
 
   MLIRContext &context;
   planning::Budget budget;
   CostTable costs;
   RecomputeOptions recompute;
   TargetOptions target;
+  bool hasPrograms; ///< stages are compiled, with what the programs are to have
+  bool inference;
 };
 
 /// A description with another key, and how one asks for that.
@@ -51,10 +59,9 @@ struct Change {
 };
 } // namespace
 
-/// The step of `description` in the phase joint, with what is decided of it.
-OwningOpRef<ModuleOp> Adviser::decide(const Description &description,
+/// A step in the phase joint, with what is decided of it.
+OwningOpRef<ModuleOp> Adviser::decide(OwningOpRef<ModuleOp> module,
                                       const RecomputeOptions &recompute) const {
-  OwningOpRef<ModuleOp> module = frontend::buildModel(context, description);
   if (!module)
     return nullptr;
   setTarget(*module, target);
@@ -67,7 +74,10 @@ OwningOpRef<ModuleOp> Adviser::decide(const Description &description,
 
 std::optional<int64_t>
 Adviser::findSmallest(const Description &description) const {
-  OwningOpRef<ModuleOp> module = decide(description, recompute);
+  if (description.parallel.stages > 1)
+    return findSmallestOnStages(description);
+  OwningOpRef<ModuleOp> module =
+      decide(frontend::buildModel(context, description), recompute);
   if (!module)
     return std::nullopt;
   FailureOr<int64_t> bytes = planning::findSmallest(
@@ -75,20 +85,47 @@ Adviser::findSmallest(const Description &description) const {
   return failed(bytes) ? std::nullopt : std::optional<int64_t>(*bytes);
 }
 
-bool Adviser::fitsStages(const Description &description, int64_t stages) const {
+std::optional<int64_t>
+Adviser::findSmallestOnStages(const Description &description) const {
   RecomputeOptions split = recompute;
-  split.stages = stages;
-  split.chunks.clear();
-  int64_t layers = description.model.numLayers;
-  for (int64_t stage = 0; stage < stages; ++stage)
-    split.chunks.push_back(layers / stages + (stage < layers % stages));
-  OwningOpRef<ModuleOp> module = decide(description, split);
+  split.stages = description.parallel.stages;
+  split.chunks = description.parallel.chunks;
+  OwningOpRef<ModuleOp> module =
+      description.parallel.dataParallel > 1
+          ? buildPlanned(context, description, /*needsChain=*/true)
+          : frontend::buildModel(context, description);
+  if (module)
+    setSchedule(*module, description.parallel);
+  module = decide(std::move(module), split);
+  OwningOpRef<ModuleOp> stages = frontend::buildModel(context, description);
+  if (!module || !stages)
+    return std::nullopt;
+  setTarget(*stages, target);
+  if (failed(makePipeline(*stages, description.parallel)))
+    return std::nullopt;
+  std::optional<StagePrograms> programs;
   planning::BudgetSettings settings;
   settings.isFree = recompute.isFree;
-  settings.keepsIdleSegment = recompute.keepsIdleSegment;
-  settings.hasBaselines = false;
-  return module && succeeded(planning::solveStages(getPhases(), *module, budget,
-                                                   costs, settings));
+  if (hasPrograms) {
+    programs.emplace(*stages, recompute.isFree, inference);
+    settings.measureStages = [&](ModuleOp decided) {
+      return programs->measure(decided, budget.kind);
+    };
+  }
+  FailureOr<int64_t> bytes = planning::findSmallestOnStages(
+      getPhases(), *module, budget.kind, costs, settings);
+  return failed(bytes) ? std::nullopt : std::optional<int64_t>(*bytes);
+}
+
+bool Adviser::fitsStages(Description description, int64_t stages) const {
+  frontend::Parallel &parallel = description.parallel;
+  parallel.stages = stages;
+  parallel.chunks.clear();
+  int64_t layers = description.model.numLayers;
+  for (int64_t stage = 0; stage < stages; ++stage)
+    parallel.chunks.push_back(layers / stages + (stage < layers % stages));
+  std::optional<int64_t> need = findSmallestOnStages(description);
+  return need && *need <= budget.bytes;
 }
 
 /// What makes a step smaller and can still be asked for, by what it changes of
@@ -122,19 +159,26 @@ static std::vector<Change> listChanges(const Description &description) {
 }
 
 static void printNeed(const std::string &options, int64_t bytes,
-                      const planning::Budget &budget) {
-  llvm::WithColor::note() << "with " << options << " it needs "
+                      const planning::Budget &budget, bool isOfStages) {
+  llvm::WithColor::note() << "with " << options
+                          << (isOfStages ? " a stage needs at most "
+                                         : " it needs ")
                           << remat::formatBytes(bytes)
                           << (bytes <= budget.bytes ? ", which fits" : "")
                           << "\n";
 }
 
 /// Into how many stages the model must be cut at least, each half as long as
-/// those tried before.
+/// those tried before; nothing where the description says more than a number
+/// of stages.
 static void adviseOnStages(const Adviser &adviser,
                            const Description &description) {
   int64_t layers = description.model.numLayers;
-  for (int64_t stages = 2; stages <= layers; stages *= 2)
+  const frontend::Parallel &parallel = description.parallel;
+  if (parallel.virtualStages > 1 || parallel.layout || parallel.firstStage ||
+      parallel.lastStage || parallel.countsEmbedding || parallel.countsLoss)
+    return;
+  for (int64_t stages = 2 * parallel.stages; stages <= layers; stages *= 2)
     if (adviser.fitsStages(description, stages)) {
       llvm::WithColor::note()
           << "with --pipeline-model-parallel-size=" << stages
@@ -146,9 +190,7 @@ static void adviseOnStages(const Adviser &adviser,
 void driver::adviseOn(MLIRContext &context, const Description &description,
                       const planning::Budget &budget, const Options &options,
                       const RecomputeOptions &recompute,
-                      const TargetOptions &target) {
-  if (recompute.stages > 1)
-    return;
+                      const TargetOptions &target, bool hasPrograms) {
   FailureOr<CostTable> costs = readCosts(options, target.isCuda);
   if (failed(costs))
     return;
@@ -156,7 +198,7 @@ void driver::adviseOn(MLIRContext &context, const Description &description,
   ScopedDiagnosticHandler quiet(&context,
                                 [](Diagnostic &) { return success(); });
   Adviser adviser(context, budget, *costs, getConstraint(options, recompute),
-                  target);
+                  target, hasPrograms, options.inference == "on");
   std::optional<int64_t> bytes = adviser.findSmallest(description);
   if (!bytes || *bytes <= budget.bytes)
     return;
@@ -164,14 +206,14 @@ void driver::adviseOn(MLIRContext &context, const Description &description,
   std::string all;
   Description together = description;
   int64_t numHelpful = 0, least = *bytes;
-  bool fits = false;
+  bool fits = false, isOfStages = description.parallel.stages > 1;
   for (const Change &change : listChanges(description)) {
     Description changed = description;
     change.apply(changed);
     std::optional<int64_t> need = adviser.findSmallest(changed);
     if (!need || *need >= *bytes)
       continue;
-    printNeed(change.option, *need, budget);
+    printNeed(change.option, *need, budget, isOfStages);
     fits |= *need <= budget.bytes;
     least = std::min(least, *need);
     change.apply(together);
@@ -181,7 +223,7 @@ void driver::adviseOn(MLIRContext &context, const Description &description,
   if (!fits && numHelpful > 1)
     if (std::optional<int64_t> need = adviser.findSmallest(together);
         need && *need < least) {
-      printNeed(all, *need, budget);
+      printNeed(all, *need, budget, isOfStages);
       fits = *need <= budget.bytes;
     }
   if (!fits)

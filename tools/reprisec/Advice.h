@@ -18,12 +18,14 @@ namespace reprise::driver {
 /// Where no plan of `description` fits `budget`, prints as notes what its step
 /// needs with another key, each that makes it smaller and all together; and
 /// where none of that is enough, into how many stages of a pipeline it must be
-/// cut. Each try costs what the curve of a budget costs. Prints nothing where a
-/// plan fits.
+/// cut. With stages the step is that of the one that needs most, and with
+/// `hasPrograms` it is compiled. Each try costs what the curve of a budget
+/// costs. Prints nothing where a plan fits.
 void adviseOn(mlir::MLIRContext &context,
               const frontend::Description &description,
               const planning::Budget &budget, const Options &options,
-              const RecomputeOptions &recompute, const TargetOptions &target);
+              const RecomputeOptions &recompute, const TargetOptions &target,
+              bool hasPrograms);
 } // namespace reprise::driver
 
 #endif // REPRISE_TOOLS_REPRISEC_ADVICE_H

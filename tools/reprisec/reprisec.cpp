@@ -275,7 +275,7 @@ LogicalResult Compilation::decideAll() {
   FailureOr<Met> found = decideOn(*module, /*isCuda=*/!targets.cpu);
   if (failed(found) && command.budget && description && !options.quiet)
     adviseOn(context, *description, *command.budget, options, recompute,
-             targets.first());
+             targets.first(), last >= Phase::RT);
   if (failed(found) || (other && failed(decideOn(*other, /*isCuda=*/true))))
     return failure();
   met = std::move(*found);

@@ -170,6 +170,13 @@ struct PipelineReport {
 mlir::FailureOr<PipelineReport>
 solveStages(const Phases &phases, mlir::ModuleOp module, const Budget &budget,
             const CostTable &costs, const BudgetSettings &settings);
+
+/// As `findSmallest`: the least that every stage of the pipeline has room for.
+mlir::FailureOr<int64_t> findSmallestOnStages(const Phases &phases,
+                                              mlir::ModuleOp module,
+                                              Budget::Kind kind,
+                                              const CostTable &costs,
+                                              const BudgetSettings &settings);
 } // namespace reprise::planning
 
 #endif // REPRISE_PLANNING_BUDGET_H

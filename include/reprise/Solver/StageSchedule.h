@@ -145,7 +145,7 @@ struct ScheduleFault {
 ///
 /// * every chunk goes forward and backward once with each micro-batch, from
 ///   what the chunks beside it have made for that micro-batch, and adds to its
-///   gradients in ascending micro-batches;
+///   gradients in ascending micro-batches, the last one to the loss, too;
 /// * no slot is written while something in it is still read, and a chunk has as
 ///   many slots as it has micro-batches at one time;
 /// * what is received on a channel, from one stage to another, activations and

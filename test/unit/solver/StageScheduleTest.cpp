@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "reprise/Solver/StageSchedule.h"
+#include "BrokenTables.h"
 
 #include <gtest/gtest.h>
 
@@ -201,7 +201,7 @@ public:
     for (size_t chunk = 0; chunk < sums.size(); ++chunk)
       if (sums[chunk] != expected(chunk))
         return false;
-    return true;
+    return loss == expectedLoss();
   }
 
 private:
@@ -248,6 +248,17 @@ private:
     return sum;
   }
 
+  uint64_t expectedLoss() const {
+    uint64_t sum = 0;
+    for (int64_t batch = 0; batch < table.shape.microBatches; ++batch) {
+      uint64_t value = 0;
+      for (size_t chunk = 0; chunk < sums.size(); ++chunk)
+        value = forward(value, chunk, batch);
+      sum = add(sum, value);
+    }
+    return sum;
+  }
+
   /// Whether something that `slot` sends is still to be read.
   bool isRead(const uint64_t *slot) const {
     for (const auto &[channel, parcels] : channels)
@@ -267,6 +278,7 @@ private:
   /// What the members do, by group and number.
   std::map<std::pair<int64_t, size_t>, std::vector<int64_t>> meetings;
   std::vector<uint64_t> sums;
+  uint64_t loss = 0;
   bool splits = false;
   bool isWrong = false;
 };
@@ -338,6 +350,8 @@ bool TableRun::step(int64_t number) {
     if (isRead(&slot))
       return false;
     slot = forward(entry.chunk ? slot : 0, entry.chunk, batch);
+    if (isLast)
+      loss = add(loss, slot);
   } else if (entry.kind == Kind::Backward) {
     if (gradient && isRead(gradient))
       return false;
@@ -381,55 +395,12 @@ TEST(StageScheduleTest, RandomTablesRun) {
   }
 }
 
-/// Changes one thing of `table` that it cannot do without; says which.
-static std::string breakTable(ScheduleTable &table, std::mt19937 &random) {
-  auto pick = [&](size_t count) { return random() % count; };
-  StageTable &stage = table.stages[pick(table.stages.size())];
-  size_t place = pick(stage.entries.size());
-  ScheduleEntry &entry = stage.entries[place];
-  bool isTask = entry.chunk >= 0;
-  bool isTransfer = entry.kind == Kind::Send || entry.kind == Kind::Receive;
-  switch (pick(9)) {
-  case 0:
-    stage.entries.erase(stage.entries.begin() + place);
-    return "drop";
-  case 1: {
-    ScheduleEntry copy = entry; // Before the vector moves.
-    stage.entries.insert(stage.entries.begin() + place, copy);
-    // A sum that all members make twice would be one thing more to do.
-    return "repeat";
-  }
-  case 2:
-    entry.microBatch += isTask ? 1 : 0;
-    return isTask ? "micro-batch" : "";
-  case 3:
-    entry.chunk += isTask ? table.shape.stages : 0;
-    return isTask ? "chunk" : "";
-  case 4:
-    entry.bytes += isTransfer || entry.group >= 0;
-    // A group of one stage has nobody who could do otherwise.
-    return isTransfer || entry.group >= 0 ? "bytes" : "";
-  case 5:
-    entry.peer += isTransfer;
-    return isTransfer ? "peer" : "";
-  case 6:
-    entry.slot += isTask && entry.kind != Kind::Forward;
-    return isTask && entry.kind != Kind::Forward ? "slot" : "";
-  case 7:
-    ++stage.slots[pick(stage.slots.size())];
-    return "slots";
-  default:
-    entry.isGradient ^= isTransfer;
-    return isTransfer ? "direction" : "";
-  }
-}
-
 TEST(StageScheduleTest, BrokenTablesAreRefused) {
   std::mt19937 random(2);
   std::map<std::string, int> seen;
   for (int broken = 0; broken < 1000;) {
     ScheduleTable table = makeRandom(random);
-    std::string what = breakTable(table, random);
+    std::string what = reprise::test::breakTable(table, random);
     if (what.empty())
       continue;
     ++broken;
@@ -466,6 +437,23 @@ TEST(StageScheduleTest, WhatPassesRuns) {
   RecordProperty("passed", passed);
   RecordProperty("refused", refused);
   RecordProperty("failed", failed);
+}
+
+// All stages go forward with micro-batches the other way round: gradients are
+// added in order, and losses are not.
+TEST(StageScheduleTest, LossesAreAddedInOrder) {
+  ScheduleTable table = make("gpipe", {2, 1, 2});
+  for (StageTable &stage : table.stages)
+    for (ScheduleEntry &entry : stage.entries)
+      if (entry.kind == Kind::Forward ||
+          (entry.bytes > 0 && entry.chunk >= 0 && !entry.isGradient)) {
+        entry.microBatch = 1 - entry.microBatch;
+        entry.slot = 1 - entry.slot;
+      }
+  EXPECT_EQ(getFault(table),
+            "stage 1, entry 1: needs micro-batch 0 as the next "
+            "whose loss chunk 1 may add, but got 1");
+  EXPECT_FALSE(TableRun(table, 0).isRight());
 }
 
 // Two stages that wait for what the other sends later.

@@ -215,7 +215,7 @@ namespace {
 /// The layers between the points that have a price.
 class BoundChecker {
 public:
-  explicit BoundChecker(const Claims &claims);
+  BoundChecker(const Claims &claims, Effort &left);
 
   std::optional<Fault> check();
   Line getLine() const;
@@ -225,6 +225,7 @@ private:
   std::optional<Fault> checkSum();
 
   const Claims &claims;
+  Effort &left;
   double price = 0; ///< the highest; of the other points a byte weighs less
   double available = 0;
   double scale = 0; ///< seconds of a micro-batch, of which bounds are a part
@@ -234,8 +235,8 @@ private:
 };
 } // namespace
 
-BoundChecker::BoundChecker(const Claims &claims)
-    : claims(claims), scale(getMicroBatchSeconds(claims)) {
+BoundChecker::BoundChecker(const Claims &claims, Effort &left)
+    : claims(claims), left(left), scale(getMicroBatchSeconds(claims)) {
   for (const PricedPoint &point : claims.points)
     price = std::max(price, point.secondsPerByte);
   for (size_t l = 0; l < claims.layers.size(); ++l)
@@ -253,7 +254,13 @@ BoundChecker::BoundChecker(const Claims &claims)
   }
 }
 
-static Fault makeTooMany(const Class &kind) {
+static Fault makeTooMany(const Class &kind, const Effort &left) {
+  if (left.choices < 0)
+    return Fault{kind.at, "with class '" + kind.name +
+                              "' there are more than " +
+                              std::to_string(kMostChoicesOfAll) +
+                              " ways to have what may be needed in all "
+                              "classes, too many to go through"};
   return Fault{kind.at, "class '" + kind.name + "' has more than " +
                             std::to_string(kMostStates) +
                             " sets of tensors that may be needed, or " +
@@ -267,9 +274,9 @@ std::optional<Fault> BoundChecker::checkMinima() {
     const Class &kind = claims.classOf(l);
     auto [known, isNew] = minima.emplace(views[l], 0);
     if (isNew) {
-      auto cheapest = findChoices(kind, views[l], price);
+      auto cheapest = findChoices(kind, views[l], price, left.choices);
       if (!cheapest)
-        return makeTooMany(kind);
+        return makeTooMany(kind, left);
       known->second =
           cheapest->empty()
               ? std::numeric_limits<double>::infinity()
@@ -316,9 +323,10 @@ std::optional<Fault> BoundChecker::checkSum() {
       SameLayers &same = layers[views[l]];
       if (same.count++ > 0)
         continue;
-      auto choices = findChoices(claims.classOf(l), views[l], std::nullopt);
+      auto choices =
+          findChoices(claims.classOf(l), views[l], std::nullopt, left.choices);
       if (!choices)
-        return makeTooMany(claims.classOf(l));
+        return makeTooMany(claims.classOf(l), left);
       same.choices = std::move(*choices);
     }
     std::vector<SameLayers> all;
@@ -360,13 +368,32 @@ std::optional<Fault> BoundChecker::check() {
   return std::nullopt;
 }
 
+/// Each layer is looked for in the reads of all gradients.
+static std::optional<Fault> checkReads(const Claims &claims, Effort &left) {
+  __int128 gradients = 0, layers = claims.layers.size();
+  for (size_t l = 0; l < claims.layers.size(); ++l)
+    gradients += claims.classOf(l).backward.size();
+  if (layers * gradients <= left.reads) {
+    left.reads -= int64_t(layers * gradients);
+    return std::nullopt;
+  }
+  return Fault{
+      claims.boundAt,
+      "needs layers times gradients of all layers to come to at most " +
+          std::to_string(kMostReads) + " in all chunks, but the last one has " +
+          std::to_string(int64_t(layers)) + " and " +
+          std::to_string(int64_t(gradients))};
+}
+
 std::optional<Fault> reprise::verify::checkBound(const Claims &claims,
-                                                 Line &line) {
+                                                 Line &line, Effort &left) {
   if (std::optional<Fault> fault = checkMoments(claims))
     return fault;
   if (std::optional<Fault> fault = checkKept(claims))
     return fault;
-  BoundChecker checker(claims);
+  if (std::optional<Fault> fault = checkReads(claims, left))
+    return fault;
+  BoundChecker checker(claims, left);
   std::optional<Fault> fault = checker.check();
   line = checker.getLine();
   return fault;

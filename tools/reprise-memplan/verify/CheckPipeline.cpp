@@ -14,7 +14,8 @@
 
 using namespace reprise::verify;
 
-/// More tasks of all paths are not gone through.
+/// More tasks of all paths are not gone through, with those of each chunk that
+/// are counted for each path.
 static constexpr int64_t kMostPathTasks = int64_t(1) << 26;
 
 static Times getTimes(const Claims &claims, double replays) {
@@ -124,12 +125,14 @@ static std::optional<Fault> checkPaths(const Pipeline &pipeline,
       return fault;
     sum += path.weight;
     if (path.weight > 0)
+      tasks += pipeline.chunks.size();
+    if (path.weight > 0)
       for (const PathPart &part : path.parts)
         tasks += part.last - part.first + 1;
     if (tasks > kMostPathTasks)
       return Fault{path.at, "needs at most " + std::to_string(kMostPathTasks) +
-                                " tasks on all paths, but with this one they "
-                                "come to " +
+                                " tasks and chunks on all paths, but with this "
+                                "one they come to " +
                                 std::to_string(tasks)};
     if (sum > 1 + 1e-12)
       return Fault{path.at, "needs weights of paths that add up to 1 at most, "
@@ -235,9 +238,11 @@ reprise::verify::checkPipeline(Pipeline &pipeline,
   figures.stages.resize(pipeline.stages);
   std::set<std::string> layers;
   std::vector<Line> lines(pipeline.chunks.size());
+  Effort left;
   for (size_t c = 0; c < pipeline.chunks.size(); ++c) {
     CertificateFigures chunk;
-    if (auto fault = checkClaims(pipeline.chunks[c].claims, chunk, lines[c]))
+    if (auto fault =
+            checkClaims(pipeline.chunks[c].claims, chunk, lines[c], left))
       return fault;
     CertificateFigures &stage = figures.stages[c % pipeline.stages];
     figures.model = chunk.model;

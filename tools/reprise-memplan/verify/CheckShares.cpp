@@ -30,6 +30,16 @@ std::optional<Fault> reprise::verify::checkInFlight(const Pipeline &pipeline,
 std::optional<Fault>
 reprise::verify::placePricedTasks(Pipeline &pipeline,
                                   const Schedule &schedule) {
+  // Each priced task is looked at from each chunk of its stage.
+  constexpr int64_t kMostLooks = int64_t(1) << 26;
+  int64_t looks = 0;
+  for (const std::vector<PricedTask> &tasks : *pipeline.pricedTasks)
+    for (const PricedTask &priced : tasks)
+      if ((looks += pipeline.virtualStages) > kMostLooks)
+        return Fault{priced.at, "needs at most " + std::to_string(kMostLooks) +
+                                    " priced tasks times virtual stages, but "
+                                    "with this one they come to " +
+                                    std::to_string(looks)};
   std::vector<MeanTask> means(pipeline.chunks.size());
   for (int64_t s = 0; s < pipeline.stages; ++s) {
     std::vector<double> weights(schedule.countTasks(s));

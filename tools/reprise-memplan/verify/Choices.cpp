@@ -108,8 +108,9 @@ namespace {
 /// the later ones is which tensors of the earlier ones they need in each stage.
 class Search {
 public:
-  Search(const Class &kind, const View &view, std::optional<double> price)
-      : kind(kind), view(view), price(price), idle(countIdle()) {}
+  Search(const Class &kind, const View &view, std::optional<double> price,
+         int64_t &left)
+      : kind(kind), view(view), price(price), left(left), idle(countIdle()) {}
 
   std::optional<std::vector<Choice>> run();
 
@@ -123,11 +124,15 @@ private:
   void settle(const Op &op, const State &needed, State rest, size_t stage,
               std::vector<int64_t> carried, Choice added);
   void reduce(std::vector<Choice> &choices) const;
+  bool isTooMuch() const {
+    return before.size() > kMostStates || work > kMostChoices || left < 0;
+  }
 
   const Class &kind;
   const View &view;
   std::optional<double> price;
-  size_t idle; ///< stages before the first in which an op may run
+  int64_t &left; ///< choices
+  size_t idle;   ///< stages before the first in which an op may run
   const std::vector<Choice> *behind = nullptr; ///< choices of the later ops
   int64_t work = 0;                            ///< choices made
   std::map<State, std::vector<Choice>> before;
@@ -191,9 +196,10 @@ void Search::settle(const Op &op, const State &needed, State rest, size_t stage,
                   Choice added) {
     if (stage > 0)
       return settle(op, needed, std::move(rest), stage - 1, carried, added);
-    if (work > kMostChoices || before.size() > kMostStates)
+    if (isTooMuch())
       return; // Too many to go through, which `run` says.
     work += int64_t(behind->size());
+    left -= int64_t(behind->size());
     std::vector<Choice> &choices = before[rest];
     for (const Choice &choice : *behind)
       choices.push_back(
@@ -243,7 +249,7 @@ std::optional<std::vector<Choice>> Search::run() {
       if (choices.size() > kMostStates)
         return std::nullopt;
     }
-    if (before.size() > kMostStates || work > kMostChoices)
+    if (isTooMuch())
       return std::nullopt;
     std::swap(states, before);
   }
@@ -253,8 +259,8 @@ std::optional<std::vector<Choice>> Search::run() {
 
 std::optional<std::vector<Choice>>
 reprise::verify::findChoices(const Class &kind, const View &view,
-                             std::optional<double> price) {
-  return Search(kind, view, price).run();
+                             std::optional<double> price, int64_t &left) {
+  return Search(kind, view, price, left).run();
 }
 
 //===----------------------------------------------------------------------===//

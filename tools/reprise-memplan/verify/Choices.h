@@ -43,9 +43,12 @@ struct Choice {
 
 /// What a layer can choose from: for one price its cheapest choice; for none
 /// all choices but those that another one is better than in bytes and seconds,
-/// by bytes. Nothing if there are too many ways to need tensors.
-std::optional<std::vector<Choice>>
-findChoices(const Class &kind, const View &view, std::optional<double> price);
+/// by bytes. Nothing if there are too many ways to need tensors, or more than
+/// are `left`, from which they are taken.
+std::optional<std::vector<Choice>> findChoices(const Class &kind,
+                                               const View &view,
+                                               std::optional<double> price,
+                                               int64_t &left);
 
 /// More sets of needed tensors, and more choices for one answer, are not gone
 /// through. The bound that is checked was found with as many sets, and half as

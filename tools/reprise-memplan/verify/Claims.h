@@ -145,9 +145,20 @@ struct Line {
   double most = 0, slope = 0;
 };
 
+/// More choices of all classes, and more pairs of a layer and a gradient that
+/// may read it, are not gone through for one file.
+inline constexpr int64_t kMostChoicesOfAll = int64_t(1) << 27;
+inline constexpr int64_t kMostReads = int64_t(1) << 28;
+
+/// What is left of them.
+struct Effort {
+  int64_t choices = kMostChoicesOfAll, reads = kMostReads;
+};
+
 /// All of the checks below. Figures and line are those of claims without fault.
 std::optional<Fault> checkClaims(const Claims &claims,
-                                 CertificateFigures &figures, Line &line);
+                                 CertificateFigures &figures, Line &line,
+                                 Effort &left);
 
 /// Lives, offsets and peak.
 std::optional<Fault> checkMemory(const Claims &claims);
@@ -166,7 +177,7 @@ std::optional<Fault> checkOrder(const Claims &claims);
 
 /// The bound on what replays cost, and what the prices prove of any budget. For
 /// `claims` of an order without fault.
-std::optional<Fault> checkBound(const Claims &claims, Line &line);
+std::optional<Fault> checkBound(const Claims &claims, Line &line, Effort &left);
 
 /// The positions that the schedule begins with: each op of each layer, once.
 int64_t countForward(const Claims &claims);

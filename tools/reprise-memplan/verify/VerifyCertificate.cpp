@@ -12,11 +12,11 @@ using namespace reprise::verify;
 
 std::optional<Fault> reprise::verify::checkClaims(const Claims &claims,
                                                   CertificateFigures &figures,
-                                                  Line &line) {
+                                                  Line &line, Effort &left) {
   for (auto check : {checkMemory, checkPlan, checkOrder})
     if (std::optional<Fault> fault = check(claims))
       return fault;
-  if (std::optional<Fault> fault = checkBound(claims, line))
+  if (std::optional<Fault> fault = checkBound(claims, line, left))
     return fault;
   if (std::optional<Fault> fault = checkTensors(claims))
     return fault;
@@ -67,5 +67,6 @@ reprise::verify::verifyCertificate(std::string_view text,
   if (std::optional<Fault> fault = readClaims(value, claims))
     return fault;
   Line line;
-  return checkClaims(claims, figures, line);
+  Effort left;
+  return checkClaims(claims, figures, line, left);
 }
