@@ -17,14 +17,11 @@
 namespace reprise::test {
 
 /// Reads the command line of a program whose options are of `category`. Its
-/// --version says what those of the tools do, and its --help has 80 columns and
-/// no options of LLVM's.
+/// --version says what those of the tools do, and its --help has no options of
+/// LLVM's.
 inline void readWords(int argc, char **argv, llvm::cl::OptionCategory &category,
                       llvm::StringRef overview) {
   llvm::cl::HideUnrelatedOptions(category);
-  if (llvm::cl::Option *list =
-          llvm::cl::getRegisteredOptions().lookup("help-list"))
-    list->setHiddenFlag(llvm::cl::ReallyHidden);
   llvm::cl::SetVersionPrinter([](llvm::raw_ostream &os) {
     os << "Reprise " REPRISE_VERSION "\nLLVM " LLVM_VERSION_STRING "\n";
   });
