@@ -15,8 +15,8 @@
 #define REPRISE_TEST_PROGRAMS_DRAWMODEL_H
 
 #include "Draw.h"
-#include "python-free-frontend/Family.h"
 #include "mlir/Support/LLVM.h"
+#include "python-free-frontend/Family.h"
 #include <string>
 #include <vector>
 
