@@ -161,8 +161,11 @@ LogicalResult GraphReader::readSharing(rt::ScheduledOp op,
   if (failed(sharing))
     return failure();
   for (rt::Sharing pair : *sharing) {
-    // What is made in the bytes of a state takes no other's.
     int64_t made = into.writes[pair.write];
+    // What is made in the bytes of a state is there as long as that, as the
+    // rows of a step so far; and it takes no other's.
+    if (pair.isForced && traced->graph.values[into.reads[pair.read]].outlives)
+      traced->graph.values[made].outlives = true;
     if (pair.isForced || !traced->graph.values[made].outlives)
       into.sharing.push_back({int64_t(pair.read), pair.write, pair.isForced});
   }
@@ -190,7 +193,8 @@ void GraphReader::traceResults(rt::ScheduledOp op, ArrayRef<int64_t> numbers) {
       traced->origins[numberOf.lookup(result)] = {number, resultNumber};
   };
   Block *body = op.getFusedOps(symbols);
-  if (!body)
+  // A product of groups on a GPU is a launch with nothing else in it.
+  if (!body || isa<rt::GemmOp>(body->front()))
     return trace(op->getResult(0), numbers.front(), 0);
   DenseMap<Operation *, int64_t> numberOfInner;
   for (auto [inner, number] : llvm::zip(*body, numbers)) {

@@ -14,6 +14,7 @@
 #include "reprise/Remat/Passes.h"
 #include "reprise/Remat/PlanFile.h"
 #include "reprise/Support/RecomputeLabels.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -60,7 +61,7 @@ private:
                            Value value);
   LogicalResult applyToBorder(const PlanWord &word, const PlanRule &rule);
   void decideOn(Operation *op, const PlanRule &kept);
-  bool isMoveElsewhere(const PlanWord &word, const PlanRule &rule) const;
+  bool isMoveElsewhere(const PlanWord &word, const PlanRule &rule);
   const Verdict *findFollowed(Operation *op) const;
   void followMoves();
   void decide();
@@ -79,7 +80,8 @@ private:
   DenseI64ArrayAttr chunkLayers; ///< null for the step of a whole model
   int64_t numLayers;
   DenseMap<Operation *, Verdict> verdicts;
-  llvm::StringMap<OwnValues> own; ///< By axis.
+  llvm::StringMap<OwnValues> own;  ///< By axis.
+  SmallVector<PlanWord> elsewhere; ///< Words of what other ranks move.
   /// The last rule about what a chunk gets from the one before.
   const PlanRule *ofBorder = nullptr;
 };
@@ -388,19 +390,33 @@ LogicalResult PlanReader::applyRule(const PlanRule &rule) {
 
 /// Whether `word` is what moves a value of the rule's layers in a program for
 /// other ranks: the value's name, and that of an op. This one does not move it.
-bool PlanReader::isMoveElsewhere(const PlanWord &word,
-                                 const PlanRule &rule) const {
+bool PlanReader::isMoveElsewhere(const PlanWord &word, const PlanRule &rule) {
   auto [value, move] = StringRef(word.text).rsplit('.');
   MLIRContext *context = word.location->getContext();
   std::string name = (nn::NNDialect::getDialectNamespace() + "." + move).str();
   if (move.empty() || !RegisteredOperationName::lookup(name, context) ||
       findNamed(value, rule).empty())
     return false;
-  emitWarning(word.location)
-      << "'" << word.text << "' moves '" << value
-      << "' between ranks, which this program does not: this word of the rule "
-         "changes nothing";
+  elsewhere.push_back(word);
   return true;
+}
+
+/// One warning for all of them: a plan has such words in each of its rules.
+static void warnOfMoves(ArrayRef<PlanWord> words) {
+  llvm::SetVector<StringRef> names;
+  for (const PlanWord &word : words)
+    names.insert(word.text);
+  if (names.empty())
+    return;
+  InFlightDiagnostic warning = emitWarning(words.front().location);
+  for (auto [number, name] : llvm::enumerate(names))
+    warning << (number == 0                  ? "'"
+                : number + 1 == names.size() ? " and '"
+                                             : ", '")
+            << name << "'";
+  warning << (names.size() == 1 ? " moves a value" : " move values")
+          << " between ranks, which this program does not: what rules say of "
+             "that changes nothing";
 }
 
 /// What decides on `op`, which no rule names: on rows on their way, the
@@ -496,6 +512,7 @@ LogicalResult PlanReader::apply(const PlanFile &plan) {
       return failure();
   if (!plan.namesMoves)
     followMoves();
+  warnOfMoves(elsewhere);
   decide();
   return success();
 }

@@ -91,8 +91,10 @@ static bool failWithoutTokens(const char *index, const char *tokens,
 
 /// Adds to an error about a file that is not there which one is.
 static bool offerName(const char *path, Error &error) {
-  // The last one is what Megatron's tool adds to the name that it is given.
-  for (const char *ending : {".bin", ".npy", ".txt", "_text_document.bin"}) {
+  // The last two are what Megatron's tool adds to the name that it is given,
+  // with the key of the text: "text", unless it is told another.
+  for (const char *ending : {".bin", ".npy", ".txt", "_text_document.bin",
+                             "_content_document.bin"}) {
     char longer[PATH_MAX];
     snprintf(longer, sizeof(longer), "%s%s", path, ending);
     if (access(path, F_OK) == 0 || access(longer, F_OK) != 0)

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 using namespace reprise::runtime;
@@ -73,7 +74,7 @@ void reprise::runtime::printDescription(const RepriseModel *const *models,
   json.member("ranks", countRanks(model));
   json.key("mesh").object(JsonWriter::Spaced);
   for (int i = 0; i < model.numAxes; ++i)
-    if (model.axes[i].step == 0)
+    if (model.axes[i].step == 0 || !strcmp(model.axes[i].name, kExpertAxis))
       json.member(model.axes[i].name, model.axes[i].size);
   json.end();
   if (const int64_t stages = countStages(model); stages > 1) {

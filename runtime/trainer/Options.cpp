@@ -106,8 +106,9 @@ static constexpr OptionInfo kOptions[] = {
      "write checkpoints to DIR, at the end and as often as --save-interval "
      "says"},
     {"save-interval", "N", &Options::saveInterval,
-     "write a checkpoint after every Nth step, while training goes on", 1,
-     kMany},
+     "write a checkpoint after every Nth step, while training goes on: a run "
+     "that is killed loses at most 2N steps, and with --save-from arena N",
+     1, kMany},
     {"keep-last", "N", &Options::keepLast,
      "remove all but the last N checkpoints; not given: keep all", 2, kMany},
     {"save-from", "copy|arena",

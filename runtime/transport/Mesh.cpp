@@ -59,6 +59,14 @@ void reprise::runtime::nameRank(const RepriseModel &model, int rank, char *text,
     snprintf(text + length, size - size_t(length), ")");
 }
 
+/// The index of an axis; -1 if there is none of the name.
+static int findAxis(const RepriseModel &model, const char *name) {
+  for (int i = 0; i < model.numAxes; ++i)
+    if (!strcmp(model.axes[i].name, name))
+      return i;
+  return -1;
+}
+
 void reprise::runtime::describeMesh(const RepriseModel &model, char *text,
                                     size_t size) {
   int length = snprintf(text, size, "%s", "");
@@ -67,14 +75,10 @@ void reprise::runtime::describeMesh(const RepriseModel &model, char *text,
       length += snprintf(text + length, size - size_t(length), "%s%s %" PRId64,
                          length == 0 ? "" : " x ", model.axes[i].name,
                          model.axes[i].size);
-}
-
-/// The index of an axis; -1 if there is none of the name.
-static int findAxis(const RepriseModel &model, const char *name) {
-  for (int i = 0; i < model.numAxes; ++i)
-    if (!strcmp(model.axes[i].name, name))
-      return i;
-  return -1;
+  const int experts = findAxis(model, kExpertAxis);
+  if (experts >= 0 && size_t(length) < size)
+    snprintf(text + length, size - size_t(length), ", %s %" PRId64, kExpertAxis,
+             model.axes[experts].size);
 }
 
 Shard reprise::runtime::dataShardOf(const RepriseModel &model, int rank) {

@@ -28,7 +28,8 @@ int64_t coordinateOf(const RepriseModel &model, int rank, int axis);
 /// "rank 5 (dp 1, tp 1)": the number of a rank, and its coordinates.
 void nameRank(const RepriseModel &model, int rank, char *text, size_t size);
 
-/// "dp 2 x tp 4": the axes and their sizes.
+/// "dp 2 x tp 4, ep 2": the axes and their sizes, and of how many ranks each
+/// has some of the experts.
 void describeMesh(const RepriseModel &model, char *text, size_t size);
 
 /// The samples of a rank: one shard for each coordinate of "dp".
@@ -42,6 +43,8 @@ bool overlap(const RepriseModel &model, int axis, int other);
 
 /// The axis of the stages of a pipeline.
 inline constexpr char kStageAxis[] = "pp";
+/// That of ranks with other experts, a part of others.
+inline constexpr char kExpertAxis[] = "ep";
 
 /// How many stages there are, and which is that of `rank`; 1 and 0 without that
 /// axis.

@@ -17,21 +17,21 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Words.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/WithColor.h"
-#include "llvm/Support/raw_ostream.h"
 #include <vector>
 
 using llvm::StringRef;
 using llvm::Twine;
 namespace cl = llvm::cl;
 
+static cl::OptionCategory category("reprise-check-page options");
 static cl::opt<std::string> file(cl::Positional, cl::Required,
-                                 cl::desc("<page>"));
+                                 cl::desc("<page>"), cl::cat(category));
 
 namespace {
 /// "<td class="number" colspan="2">", "</td>", "<br/>".
@@ -226,7 +226,7 @@ bool Page::check(StringRef text) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::ParseCommandLineOptions(argc, argv, "Checks a page of HTML\n");
+  reprise::test::readWords(argc, argv, category, "Checks a page of HTML\n");
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(file);
   if (!buffer) {
     llvm::WithColor::error() << "cannot read '" << file

@@ -22,12 +22,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Dump.h"
+#include "Words.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/WithColor.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace reprise::test;
 namespace cl = llvm::cl;
@@ -64,8 +63,7 @@ static bool hasSameBits(const Tensor &have, const Tensor &want) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(argc, argv, "Compares two runs\n");
+  readWords(argc, argv, category, "Compares two runs\n");
   auto fail = [](const llvm::Twine &message) {
     llvm::WithColor::error() << message << "\n";
     return 1;

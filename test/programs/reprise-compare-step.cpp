@@ -26,12 +26,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Dump.h"
+#include "Words.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Pipelines/Registration.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/WithColor.h"
@@ -147,9 +147,7 @@ private:
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(argc, argv,
-                              "Compares a run with the interpreter\n");
+  readWords(argc, argv, category, "Compares a run with the interpreter\n");
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);

@@ -11,20 +11,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Words.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
-#include "reprise/ABI/Version.h"
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Codegen/CUDA/Passes.h"
 #include "reprise/Pipelines/Registration.h"
-#include "llvm/Config/llvm-config.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -70,11 +67,7 @@ static LogicalResult write(ModuleOp module, raw_ostream &os) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  llvm::cl::HideUnrelatedOptions(category);
-  llvm::cl::SetVersionPrinter([](raw_ostream &os) {
-    os << "Reprise " REPRISE_VERSION "\nLLVM " LLVM_VERSION_STRING "\n";
-  });
-  llvm::cl::ParseCommandLineOptions(argc, argv, "Machine code of kernels\n");
+  test::readWords(argc, argv, category, "Machine code of kernels\n");
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);

@@ -18,12 +18,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Dump.h"
+#include "Words.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/raw_ostream.h"
 #include <map>
 
 using namespace reprise::test;
@@ -205,8 +204,7 @@ static bool write(llvm::StringRef path, const File &file) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(argc, argv);
+  readWords(argc, argv, category, "Scales weights block by block\n");
   llvm::Expected<llvm::StringMap<Tensor>> tensors = readDump(inFile);
   if (!tensors) {
     llvm::WithColor::error() << toString(tensors.takeError()) << "\n";

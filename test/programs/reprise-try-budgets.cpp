@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// reprise-try-budgets MODELS [FIRST]: small models at random, each with one
-// kind of budget, its curve solved once. Of each:
+// reprise-try-budgets MODELS [FIRST [FAMILIES]]: small models at random, of all
+// families or of those that are named, each with one kind of budget, its curve
+// solved once. Of each:
 //
 //   * no budget below the smallest program is met, and the one of its bytes is;
 //   * twenty budgets, near the smallest, at points of the curve and between
@@ -25,7 +26,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Draw.h"
+#include "DrawModel.h"
+#include "Words.h"
 #include "lib/Planning/BudgetPlans.h"
 #include "mlir/Pass/PassManager.h"
 #include "python-free-frontend/Frontend.h"
@@ -36,6 +38,7 @@
 #include "tools/reprise-memplan/verify/Verify.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -43,12 +46,23 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::planning;
 using reprise::test::Draw;
+using reprise::test::ModelDraw;
+
+namespace cl = llvm::cl;
+static cl::OptionCategory category("reprise-try-budgets options");
+static cl::opt<int64_t> models(cl::Positional, cl::desc("<models>"),
+                               cl::cat(category));
+static cl::opt<int64_t> first(cl::Positional, cl::desc("<first>"), cl::init(1),
+                              cl::cat(category));
+static cl::opt<std::string> families(cl::Positional, cl::desc("<families>"),
+                                     cl::cat(category));
 
 namespace {
 /// A model, and what is asked of it.
 struct Case {
   std::string description; ///< a file that says nothing: keys are options
-  std::vector<std::pair<std::string, std::string>> keys;
+  ModelDraw::Keys keys;
+  llvm::StringRef family;
   Budget::Kind kind = Budget::Kind::Memory;
   RecomputeOptions under; ///< what is decided before
   bool isFree = true, isCuda = false;
@@ -58,6 +72,7 @@ struct Case {
 
 /// Counts of what was tried.
 struct Tally {
+  std::map<llvm::StringRef, int64_t> families;
   int64_t models = 0, budgets = 0, points = 0, options = 0, plans = 0,
           certificates = 0;
   int64_t wasteful = 0; ///< points whose programs take more than is alive
@@ -117,78 +132,70 @@ std::string Case::describe() const {
 // Models
 //===----------------------------------------------------------------------===//
 
-static void drawWidths(Draw &draw, Case &model, bool isGPT2) {
-  auto set = [&](const char *key, int64_t value) {
-    model.keys.push_back({key, std::to_string(value)});
-  };
+static void drawWidths(Draw &draw, ModelDraw &model) {
   int64_t heads = draw.pick<int64_t>({1, 2, 4}),
           headWidth = draw.pick<int64_t>({8, 12, 16}),
-          width = heads * headWidth;
-  set(isGPT2 ? "n_embd" : "hidden_size", width);
-  set(isGPT2 ? "n_head" : "num_attention_heads", heads);
-  set(isGPT2 ? "n_layer" : "num_hidden_layers",
-      draw.oneIn(6) ? draw.number(4, 6) : draw.number(1, 3));
-  if (!isGPT2 || draw.oneIn(2))
-    set(isGPT2 ? "n_inner" : "intermediate_size",
-        draw.number(width, 4 * width));
-  if (!isGPT2 && heads > 1 && draw.oneIn(2))
-    set("num_key_value_heads", draw.oneIn(2) ? 1 : heads / 2);
+          width = heads * headWidth,
+          layers = draw.oneIn(6) ? draw.number(4, 6) : draw.number(1, 3);
+  model.setFirst({"n_embd", "hidden_size"}, width);
+  model.setFirst({"n_head", "num_attention_heads"}, heads);
+  model.setFirst({"n_layer", "num_hidden_layers"}, layers);
+  if (!model.takes("n_inner") || draw.oneIn(2))
+    model.setFirst({"n_inner", "intermediate_size"},
+                   draw.number(width, 4 * width));
+  if (model.takes("num_key_value_heads") && !model.isLatent() && heads > 1 &&
+      draw.oneIn(2))
+    model.set("num_key_value_heads", draw.oneIn(2) ? 1 : heads / 2);
+  model.drawLatents();
+  model.drawExperts(layers, width);
+  model.drawTerms();
 }
 
-static void drawTraining(Draw &draw, Case &model) {
-  auto set = [&](const char *key, const std::string &value) {
-    model.keys.push_back({key, value});
-  };
+static void drawTraining(Draw &draw, ModelDraw &model) {
   int64_t micro = draw.number(1, 3);
   // Long ones have a head in chunks, where the vocabulary is large.
-  set("seq_length", std::to_string(draw.oneIn(4) ? draw.number(500, 1000)
-                                                 : draw.number(3, 32)));
-  set("micro_batch_size", std::to_string(micro));
-  set("global_batch_size",
-      std::to_string(micro * draw.pick<int64_t>({1, 1, 2, 3})));
-  set("lr", "1e-3");
-  set("lr_decay_style", "constant");
-  set("train_iters", "4");
+  model.set("seq_length",
+            draw.oneIn(4) ? draw.number(500, 1000) : draw.number(3, 32));
+  model.set("micro_batch_size", micro);
+  model.set("global_batch_size", micro * draw.pick<int64_t>({1, 1, 2, 3}));
+  model.set("lr", "1e-3");
+  model.set("lr_decay_style", "constant");
+  model.set("train_iters", "4");
   if (draw.oneIn(3))
-    set("precision", "bf16");
+    model.set("precision", "bf16");
   if (draw.oneIn(3))
-    set("attention", "unfused");
+    model.set("attention", "unfused");
   if (draw.oneIn(4))
-    set("clip_grad", "0");
+    model.set("clip_grad", "0");
   if (draw.oneIn(6))
-    set("head_chunk_rows", std::to_string(draw.pick<int64_t>({0, 1024})));
+    model.set("head_chunk_rows", draw.pick<int64_t>({0, 1024}));
 }
 
 /// What a budget is planned under, once in a while.
-static void drawConstraint(Draw &draw, Case &model) {
+static void drawConstraint(Draw &draw, ModelDraw &drawn, Case &model) {
   model.isFree = !draw.oneIn(6);
   model.under.isFree = model.isFree;
   if (!draw.oneIn(6))
     return;
   model.under.granularity = "selective";
-  model.under.modules = {
-      draw.pick<std::string>({"mlp", "layernorm", "core_attn"})};
+  model.under.modules = {drawn.drawLabel()};
 }
 
-static Case drawCase(Draw &draw) {
+static Case drawCase(Draw &draw,
+                     llvm::ArrayRef<const frontend::Family *> families) {
   Case model;
-  std::string family =
-      draw.pick<std::string>({"gpt2", "llama", "qwen2", "qwen3", "olmo2"});
-  bool isGPT2 = family == "gpt2";
-  model.keys.push_back({"model_type", family});
-  model.keys.push_back(
-      {"vocab_size", std::to_string(draw.pick<int64_t>({11, 97, 256, 50257}))});
-  model.keys.push_back(
-      {isGPT2 ? "n_positions" : "max_position_embeddings", "1024"});
-  drawWidths(draw, model, isGPT2);
-  if (isGPT2)
-    for (const char *key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"})
-      model.keys.push_back({key, draw.oneIn(3) ? "0.1" : "0.0"});
+  const frontend::Family &family =
+      *families[draw.number(0, families.size() - 1)];
+  model.family = family.name;
+  ModelDraw drawn(draw, family, model.keys);
+  drawn.set("vocab_size", draw.pick<int64_t>({11, 97, 256, 50257}));
+  drawn.setFirst({"n_positions", "max_position_embeddings"}, 1024);
+  drawWidths(draw, drawn);
+  drawn.drawDropouts();
   if (draw.oneIn(2))
-    model.keys.push_back(
-        {"tie_word_embeddings", draw.oneIn(2) ? "true" : "false"});
-  drawTraining(draw, model);
-  drawConstraint(draw, model);
+    drawn.set("tie_word_embeddings", draw.oneIn(2) ? "true" : "false");
+  drawTraining(draw, drawn);
+  drawConstraint(draw, drawn, model);
   model.isCuda = draw.oneIn(5);
   if (draw.oneIn(2))
     model.kind = Budget::Kind::Activations;
@@ -393,23 +400,46 @@ bool Trier::tryProgram(bool hasOptions) {
 
 bool Trier::run() {
   ++tally.models;
+  ++tally.families[model.family];
   if (!need(build(), "the model is none") ||
       !need(!curve->points.empty(), "there is no plan"))
     return false;
-  smallest = search->getBytes(search->findSmallest());
+  int64_t point = search->findSmallest();
+  if (!need(point >= 0, "no plan's program runs what its graph foresees"))
+    return false;
+  smallest = search->getBytes(point);
   // The options are the dearest.
   bool hasOptions = draw.oneIn(3);
   return tryBudgets() && tryPoints() && tryPlans() && tryProgram(hasOptions);
 }
 
+static int usage(const llvm::Twine &what) {
+  llvm::errs() << "reprise-try-budgets MODELS [FIRST [FAMILIES]]: needs "
+               << what << "\n";
+  return 2;
+}
+
+static void print(const Tally &tally) {
+  llvm::outs() << tally.models << " models (";
+  llvm::interleaveComma(tally.families, llvm::outs(), [](const auto &entry) {
+    llvm::outs() << entry.first << " " << entry.second;
+  });
+  llvm::outs() << "), " << tally.budgets << " budgets, " << tally.points
+               << " points of curves (" << tally.wasteful
+               << " packed with waste, " << tally.untaken << " not taken), "
+               << tally.options << " options, " << tally.plans
+               << " plans at random (" << tally.smaller
+               << " smaller than the smallest found), " << tally.certificates
+               << " certificates: no violation\n";
+}
+
 int main(int argc, char **argv) {
-  int64_t models = argc > 1 ? std::atoll(argv[1]) : 0;
-  int64_t first = argc > 2 ? std::atoll(argv[2]) : 1;
-  if (models < 1 || first < 1 || argc > 3) {
-    llvm::errs() << "reprise-try-budgets MODELS [FIRST]: needs numbers of at "
-                    "least 1\n";
-    return 2;
-  }
+  test::readWords(argc, argv, category, "Tries budgets of random models\n");
+  std::vector<const frontend::Family *> drawn = test::readFamilies(families);
+  if (models < 1 || first < 1)
+    return usage("numbers of at least 1");
+  if (drawn.empty())
+    return usage("names of families, separated by commas, but got " + families);
   llvm::SmallString<128> empty;
   int file = -1;
   if (llvm::sys::fs::createTemporaryFile("empty", "yaml", file, empty)) {
@@ -425,19 +455,14 @@ int main(int argc, char **argv) {
     MLIRContext context(registry, MLIRContext::Threading::DISABLED);
     context.loadAllAvailableDialects();
     Draw draw(number);
-    Case model = drawCase(draw);
+    Case model = drawCase(draw, drawn);
     model.description = empty.str().str();
     if (!Trier(context, model, draw, tally).run()) {
-      llvm::errs() << "  again: " << argv[0] << " 1 " << number << "\n";
+      llvm::errs() << "  again: " << argv[0] << " 1 " << number
+                   << (families.empty() ? "" : " ") << families << "\n";
       return 1;
     }
   }
-  llvm::outs() << tally.models << " models, " << tally.budgets << " budgets, "
-               << tally.points << " points of curves (" << tally.wasteful
-               << " packed with waste, " << tally.untaken << " not taken), "
-               << tally.options << " options, " << tally.plans
-               << " plans at random (" << tally.smaller
-               << " smaller than the smallest found), " << tally.certificates
-               << " certificates: no violation\n";
+  print(tally);
   return 0;
 }

@@ -23,7 +23,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Draw.h"
+#include "DrawModel.h"
+#include "Words.h"
 #include "lib/Planning/BudgetStages.h"
 #include "mlir/Pass/PassManager.h"
 #include "python-free-frontend/Frontend.h"
@@ -43,12 +44,20 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::planning;
 using reprise::test::Draw;
+using reprise::test::ModelDraw;
+
+namespace cl = llvm::cl;
+static cl::OptionCategory category("reprise-try-stages options");
+static cl::opt<int64_t> pipelines(cl::Positional, cl::desc("<pipelines>"),
+                                  cl::cat(category));
+static cl::opt<int64_t> first(cl::Positional, cl::desc("<first>"), cl::init(1),
+                              cl::cat(category));
 
 namespace {
 /// A model on stages, and what is asked of it.
 struct Case {
   std::string description; ///< a file that says nothing: keys are options
-  std::vector<std::pair<std::string, std::string>> keys;
+  ModelDraw::Keys keys;
   Budget::Kind kind = Budget::Kind::Memory;
   std::string schedule;
 
@@ -109,10 +118,10 @@ std::string Case::describe() const {
 /// The schedules take turns.
 static Case drawCase(Draw &draw, int64_t number) {
   Case model;
-  auto set = [&](const char *key, int64_t value) {
-    model.keys.push_back({key, std::to_string(value)});
-  };
-  bool isGPT2 = draw.oneIn(2);
+  std::vector<const frontend::Family *> families =
+      test::readFamilies("gpt2,llama,mixtral");
+  ModelDraw drawn(draw, *families[draw.number(0, families.size() - 1)],
+                  model.keys);
   int64_t stages = draw.number(2, 4);
   const std::vector<solver::NamedSchedule> &schedules = solver::getSchedules();
   model.schedule = schedules[number % schedules.size()].name;
@@ -122,26 +131,25 @@ static Case drawCase(Draw &draw, int64_t number) {
   int64_t batches =
       stages + (each > 1 ? stages * draw.number(0, 1) : draw.number(-1, 2));
   int64_t heads = draw.pick<int64_t>({1, 2}), width = heads * 8;
-  model.keys.push_back({"model_type", isGPT2 ? "gpt2" : "llama"});
-  set("vocab_size", draw.pick<int64_t>({11, 97, 256}));
-  set(isGPT2 ? "n_positions" : "max_position_embeddings", 32);
-  set(isGPT2 ? "n_embd" : "hidden_size", width);
-  set(isGPT2 ? "n_head" : "num_attention_heads", heads);
-  set(isGPT2 ? "n_layer" : "num_hidden_layers", layers);
-  set(isGPT2 ? "n_inner" : "intermediate_size", draw.number(width, 4 * width));
-  if (isGPT2)
-    for (const char *key : {"resid_pdrop", "embd_pdrop", "attn_pdrop"})
-      model.keys.push_back({key, draw.oneIn(3) ? "0.1" : "0.0"});
-  set("seq_length", draw.number(3, 32));
-  set("micro_batch_size", 1);
-  set("global_batch_size", batches);
-  model.keys.push_back({"lr", "1e-3"});
-  model.keys.push_back({"lr_decay_style", "constant"});
-  set("train_iters", 4);
-  set("pipeline_stages", stages);
+  drawn.set("vocab_size", draw.pick<int64_t>({11, 97, 256}));
+  drawn.setFirst({"n_positions", "max_position_embeddings"}, 32);
+  drawn.setFirst({"n_embd", "hidden_size"}, width);
+  drawn.setFirst({"n_head", "num_attention_heads"}, heads);
+  drawn.setFirst({"n_layer", "num_hidden_layers"}, layers);
+  drawn.setFirst({"n_inner", "intermediate_size"},
+                 draw.number(width, 4 * width));
+  drawn.drawDropouts();
+  drawn.drawExperts(layers, width);
+  drawn.set("seq_length", draw.number(3, 32));
+  drawn.set("micro_batch_size", 1);
+  drawn.set("global_batch_size", batches);
+  drawn.set("lr", "1e-3");
+  drawn.set("lr_decay_style", "constant");
+  drawn.set("train_iters", 4);
+  drawn.set("pipeline_stages", stages);
   if (each > 1)
-    set("virtual_stages", each);
-  model.keys.push_back({"pipeline_schedule", model.schedule});
+    drawn.set("virtual_stages", each);
+  drawn.set("pipeline_schedule", model.schedule);
   if (draw.oneIn(2))
     model.kind = Budget::Kind::Activations;
   return model;
@@ -342,9 +350,8 @@ bool Trier::run() {
 }
 
 int main(int argc, char **argv) {
-  int64_t pipelines = argc > 1 ? std::atoll(argv[1]) : 0;
-  int64_t first = argc > 2 ? std::atoll(argv[2]) : 1;
-  if (pipelines < 1 || first < 1 || argc > 3) {
+  test::readWords(argc, argv, category, "Tries budgets of random pipelines\n");
+  if (pipelines < 1 || first < 1) {
     llvm::errs() << "reprise-try-stages PIPELINES [FIRST]: needs numbers of at "
                     "least 1\n";
     return 2;

@@ -17,13 +17,12 @@
 #include "mlir/Parser/Parser.h"
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Pipelines/Registration.h"
+#include "test/programs/Words.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IRReader/IRReader.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 using namespace reprise;
@@ -82,8 +81,8 @@ static std::unique_ptr<Module> readModule(LLVMContext &context) {
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(argc, argv, "Kernels for the device simulator\n");
+  reprise::test::readWords(argc, argv, category,
+                           "Kernels for the device simulator\n");
   auto fail = [](const Twine &text) {
     WithColor::error(errs(), "reprise-simulate") << text << "\n";
     return 1;
