@@ -403,6 +403,11 @@ llvm::Error TableReader::readMember(const Member &member) {
   llvm::Expected<double> number = readNumber(member);
   if (!number)
     return number.takeError();
+  if (rate->second == &CostTable::ranksPerMachine &&
+      *number != std::floor(*number))
+    return fail(member.raw.value.begin(), "needs a whole number as '" +
+                                              member.key + "', but got " +
+                                              member.raw.value);
   table.*rate->second = *number;
   return llvm::Error::success();
 }

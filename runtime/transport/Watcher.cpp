@@ -177,6 +177,9 @@ void Watcher::listenToHearts() {
     snprintf(reason, sizeof(reason),
              "has given no sign of life for %" PRId64 " s", each.silence);
     board.abort(rank, reason);
+    // It would not end by itself.
+    if (size_t i = size_t(rank - first); i < children.size())
+      kill(children[i].process, SIGKILL);
   }
 }
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # end-a-rank.sh SIGNAL PROGRAM [option]...: runs the program, or a launcher of it,
 # sends the signal to one of its ranks once it trains, or TERM to whoever watches
-# one, and shows its status and how many processes are left of all that
-# it has started. Ends with the program's status, but for 4, which is good.
+# one, and shows its status, in how many seconds it has ended, and how many
+# processes are left of all that it has started. Ends with the program's status,
+# but for 4, which is good.
 signal=$1
 shift
 log=$(mktemp)
@@ -17,6 +18,7 @@ until grep -q '^step *3/' "$log" || ! kill -0 $program 2>/dev/null; do
 done
 all=$(below $program)
 ranks=$(for each in $all; do ! is_rank "$each" || echo "$each"; done)
+begin=$(date +%s%3N)
 if [ "$signal" = TERM ]; then
   kill -TERM "$(parent_of "$(echo "$ranks" | tail -1)")"
 else
@@ -24,9 +26,11 @@ else
 fi
 wait $program
 status=$?
+milliseconds=$(($(date +%s%3N) - begin))
 # A launcher may put what is said into a line of the log that has not ended.
 sed -e 's/^step.*\(two: error: \)/\1/' -e '/^step/d' "$log"
 echo "status $status"
+echo "seconds $(((milliseconds + 999) / 1000))"
 left=0
 for each in $all; do
   ! is_alive "$each" || left=$((left + 1))
