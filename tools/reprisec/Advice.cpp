@@ -82,6 +82,7 @@ bool Adviser::fitsStages(const Description &description, int64_t stages) const {
   int64_t layers = description.model.numLayers;
   for (int64_t stage = 0; stage < stages; ++stage)
     split.chunks.push_back(layers / stages + (stage < layers % stages));
+  split.chunks.back() += description.train.furtherLayers;
   OwningOpRef<ModuleOp> module = decide(description, split);
   planning::BudgetSettings settings;
   settings.isFree = recompute.isFree;
