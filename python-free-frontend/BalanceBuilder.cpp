@@ -9,7 +9,8 @@
 // Losses for the balance of experts are means over tokens of how many rows a
 // token's expert has, times experts / tokens, so that they are the number of
 // slots where all experts have as many rows: with those of all layers, and the
-// mean over layers, or of each layer by itself, divided by the slots. The rows
+// mean over layers, or of each layer by itself, divided by the slots. Those of
+// a layer are added up once a step, whichever stages have the layers. The rows
 // of a layer are those of the largest scores, whatever else has a part in the
 // choice, and before any are dropped; each sequence may have its own. Those of
 // a step are of all ranks and of its micro-batches so far: in place of rows,
@@ -118,76 +119,79 @@ static double countTokens(const Routing &routing) {
   return double(ids.getNumElements() / ids.getShape().back());
 }
 
-Value BalanceBuilder::buildAuxiliaryLoss() {
-  const Train &train = description.train;
+Value BalanceBuilder::buildModelTerm() {
+  if (!model.hasAuxLoss || routings.empty())
+    return {};
   double layers = double(routings.size());
   double experts = double(model.numExperts);
-  Value sum;
-  if (model.hasAuxLoss && !routings.empty())
-    sum = buildBalance(routings, countRows(routings, "aux_rows"), "aux",
-                       model.auxLossCoefficient *
-                           (experts / countTokens(routings.front())) /
-                           (layers * layers));
+  return buildBalance(routings, countRows(routings, "aux_rows"), "aux",
+                      model.auxLossCoefficient *
+                          (experts / countTokens(routings.front())) /
+                          (layers * layers));
+}
+
+Value BalanceBuilder::buildLayerTerm(const Routing &routing) {
+  const Train &train = description.train;
   bool bySequence = train.balancing == "seq_aux_loss";
   double sequences = bySequence ? double(train.microBatchSize) : 1;
-  if (train.getBalanceFactor() > 0 && !train.balancesStep())
-    for (const Routing &routing : routings) {
-      double factor = train.getBalanceFactor() *
-                      (experts / (countTokens(routing) / sequences)) /
-                      double(std::max<int64_t>(model.expertsPerToken, 1));
-      std::string name = "aux_of" + std::to_string(routing.layer);
-      Value rows = countLargest(routing, name + "_rows");
-      sum = addTerms("aux_sum", sum, buildBalance(routing, rows, name, factor));
-    }
-  return sum;
+  double factor =
+      train.getBalanceFactor() *
+      (double(model.numExperts) / (countTokens(routing) / sequences)) /
+      double(std::max<int64_t>(model.expertsPerToken, 1));
+  std::string name = "aux_of" + std::to_string(routing.layer);
+  return buildBalance(routing, countLargest(routing, name + "_rows"), name,
+                      factor);
 }
 
-Measure BalanceBuilder::buildStepTerm() {
+Value BalanceBuilder::buildStepTerm(const Routing &routing) {
+  std::string end = std::to_string(routing.layer);
+  std::string measure = "global" + end, name = "global_aux_of" + end;
+  Value rows = countLargest(routing, name + "_rows");
+  counted.push_back({measure, rows, /*termOf=*/""});
+  auto shares = forward.create<nn::RowSharesOp>("loss", name + "_shares",
+                                                rows.getType(), rows);
+  shares->setAttr(nn::kSoFarAttr,
+                  Builder(forward.getContext()).getStringAttr(measure));
+  // Of even shares, 1 / experts, that is the factor.
+  double factor =
+      description.train.getBalanceFactor() * double(model.numExperts);
+  return buildBalance(routing, shares, name, factor);
+}
+
+Value BalanceBuilder::buildLogitsTerm(const Routing &routing) {
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(routing.logits.getType()).getShape().drop_back();
+  std::string name = "z_of" + std::to_string(routing.layer);
+  Value squares = forward.create<nn::SquaredLogSumExpOp>(
+      "loss", name + "_tokens", forward.getType(shape), routing.logits);
+  Value mean = forward.create<nn::MeanOp>("loss", name + "_mean",
+                                          forward.getType({}), squares);
+  return forward.create<nn::ScaleOp>(
+      "loss", name, forward.getType({}), mean,
+      forward.getF32(description.train.moeZLoss));
+}
+
+bool BalanceBuilder::hasTerms() const {
   const Train &train = description.train;
-  Value sum;
-  if (train.balancesStep())
-    for (const Routing &routing : routings) {
-      std::string end = std::to_string(routing.layer);
-      std::string measure = "global" + end, name = "global_aux_of" + end;
-      Value rows = countLargest(routing, name + "_rows");
-      counted.push_back({measure, rows});
-      auto shares = forward.create<nn::RowSharesOp>("loss", name + "_shares",
-                                                    rows.getType(), rows);
-      shares->setAttr(nn::kSoFarAttr,
-                      Builder(forward.getContext()).getStringAttr(measure));
-      // Of even shares, 1 / experts, that is the factor.
-      double factor = train.getBalanceFactor() * double(model.numExperts);
-      sum = addTerms("global_aux_sum", sum,
-                     buildBalance(routing, shares, name, factor));
-    }
-  return {"global_aux_loss", sum};
-}
-
-Value BalanceBuilder::buildLogitsLoss() {
-  double factor = description.train.moeZLoss;
-  if (factor == 0 || routings.empty())
-    return {};
-  Value sum;
-  for (const Routing &routing : routings) {
-    ArrayRef<int64_t> shape =
-        cast<RankedTensorType>(routing.logits.getType()).getShape().drop_back();
-    std::string own = "z" + std::to_string(routing.layer);
-    Value squares = forward.create<nn::SquaredLogSumExpOp>(
-        "loss", own + "_tokens", forward.getType(shape), routing.logits);
-    Value mean =
-        forward.create<nn::MeanOp>("loss", own, forward.getType({}), squares);
-    sum = addTerms(own + "_sum", sum, mean);
-  }
-  return forward.create<nn::ScaleOp>("loss", "z", forward.getType({}), sum,
-                                     forward.getF32(factor));
+  return !routings.empty() &&
+         (train.getBalanceFactor() > 0 || train.moeZLoss > 0);
 }
 
 SmallVector<Measure> BalanceBuilder::buildTerms() {
+  const Train &train = description.train;
   SmallVector<Measure> terms;
-  if (Value auxiliary = buildAuxiliaryLoss())
-    terms.push_back({"aux_loss", auxiliary});
-  if (Value ofLogits = buildLogitsLoss())
-    terms.push_back({"z_loss", ofLogits});
+  auto add = [&](StringRef kind,
+                 Value (BalanceBuilder::*build)(const Routing &)) {
+    for (const Routing &routing : routings)
+      terms.push_back({(kind + ".layer" + Twine(routing.layer)).str(),
+                       (this->*build)(routing), kind.str()});
+  };
+  if (train.getBalanceFactor() > 0 && !train.balancesStep())
+    add("aux_loss", &BalanceBuilder::buildLayerTerm);
+  if (train.moeZLoss > 0)
+    add("z_loss", &BalanceBuilder::buildLogitsTerm);
+  if (train.balancesStep())
+    add("global_aux_loss", &BalanceBuilder::buildStepTerm);
   return terms;
 }
 
@@ -198,10 +202,11 @@ SmallVector<Measure> BalanceBuilder::buildCounts() {
     return counts;
   for (const Routing &routing : routings) {
     std::string name = getCountName(routing.layer);
-    counts.push_back(
-        {name, forward.create<nn::CountRowsOp>(
-                   "loss", name + "_rows", forward.getType({model.numExperts}),
-                   routing.offsets)});
+    counts.push_back({name,
+                      forward.create<nn::CountRowsOp>(
+                          "loss", name + "_rows",
+                          forward.getType({model.numExperts}), routing.offsets),
+                      /*termOf=*/""});
   }
   return counts;
 }

@@ -28,14 +28,14 @@ public:
 
   void add(const Routing &routing) { routings.push_back(routing); }
 
-  /// The terms of the loss that there are: for balance, and of the logits of
-  /// routers.
+  /// The term of the loss of all layers together; null if there is none.
+  mlir::Value buildModelTerm();
+  /// The terms of the loss of each layer by itself, for training alone, if the
+  /// description has any.
+  bool hasTerms() const;
   llvm::SmallVector<Measure> buildTerms();
-  /// The term with the rows of the step so far, for training alone, whose value
-  /// is null if there is none.
-  Measure buildStepTerm();
   /// The rows of the experts of each layer, if they are shown, and those that
-  /// the term of the step counts.
+  /// the terms of the step count.
   llvm::SmallVector<Measure> buildCounts();
   /// What the counts of a layer are shown as.
   static std::string getCountName(int64_t layer) {
@@ -51,15 +51,18 @@ private:
   mlir::Value countLargest(const Routing &routing, llvm::StringRef name);
   mlir::Value buildBalance(llvm::ArrayRef<Routing> layers, mlir::Value rows,
                            llvm::StringRef name, double factor);
-  mlir::Value buildAuxiliaryLoss();
-  mlir::Value buildLogitsLoss();
+  /// The terms of a layer: for its balance in the micro-batch, for that with
+  /// the rows of the step so far, and of the logits of its router.
+  mlir::Value buildLayerTerm(const Routing &routing);
+  mlir::Value buildStepTerm(const Routing &routing);
+  mlir::Value buildLogitsTerm(const Routing &routing);
 
   const Description &description;
   const Model &model;
   const Blocks &blocks;
   ForwardBuilder &forward;
   llvm::SmallVector<Routing> routings;
-  llvm::SmallVector<Measure> counted; ///< for the term of the step
+  llvm::SmallVector<Measure> counted; ///< for terms of the step
 };
 
 } // namespace reprise::frontend

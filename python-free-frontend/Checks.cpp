@@ -83,11 +83,6 @@ void ModelChecker::checkFurther() {
           "needs to be below seq_length " + Twine(train.seqLength) +
               ", so that a text has the tokens that are predicted, but got " +
               Twine(layers));
-  if (parallel.stages > 1)
-    error(firstGiven({"mtp_num_layers", "pipeline_stages"}),
-          "needs pipeline_stages 1, so that what predicts further tokens has "
-          "embedding, head and loss, but got " +
-              Twine(parallel.stages));
   if (layers > 1 && hasWholeExperts(parallel) &&
       model.hasExperts(model.numLayers - 1))
     error(firstGiven({"mtp_num_layers", "expert_tensor_parallel_size"}),

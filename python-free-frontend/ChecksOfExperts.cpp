@@ -86,13 +86,10 @@ void ExpertChecker::checkBias(bool hasBias) {
                 "chosen with one");
 }
 
-/// What balances experts is there for them, and on one stage, where the loss
-/// and all layers are.
+/// What balances experts is there for them, and what is of all layers together
+/// on one stage.
 void ExpertChecker::checkBalance() {
   bool hasBias = family->blocks.router == RouterKind::Sigmoid;
-  bool hasLoss =
-      model.hasAuxLoss || train.getBalanceFactor() > 0 || train.moeZLoss > 0;
-  bool isShown = train.showsLoads || train.getBiasUpdateRate() > 0;
   checkBias(hasBias);
   if (train.balancing == "none" && train.moeAuxLoss > 0)
     warning("moe_aux_loss_coeff", "has no effect with "
@@ -113,17 +110,12 @@ void ExpertChecker::checkBalance() {
     error("moe_pad_expert_input_to_capacity",
           "needs a bias that does not change: where all experts have as many "
           "rows there is nothing to balance");
-  if (parallel.stages > 1 && (hasLoss || isShown))
-    error(firstGiven({"output_router_logits", "moe_aux_loss_coeff",
-                      "moe_z_loss_coeff", "moe_router_bias_update_rate",
-                      "moe_router_enable_expert_bias", "moe_per_layer_logging",
-                      "pipeline_stages"}),
-          "needs pipeline_stages 1, where one stage has the routers of all "
-          "layers and the loss, but got " +
+  if (parallel.stages > 1 && model.hasAuxLoss)
+    error(firstGiven({"output_router_logits", "pipeline_stages"}),
+          "needs pipeline_stages 1, since it counts the rows of all layers "
+          "together, and stages pass on hidden states alone, but got " +
               Twine(parallel.stages) +
-              (hasLoss ? "; stages train without terms for the balance of "
-                         "experts"
-                       : "; stages train without it"));
+              "; moe_aux_loss_coeff is of each layer by itself");
 }
 
 /// That the groups of experts are equal, and those of a token have enough.

@@ -232,11 +232,12 @@ void RankChecker::checkParallel() {
             "has no effect with one chunk on each stage");
     parallel.microBatchGroup.reset();
   }
+  int64_t further = 0;
   // In letters a comma is for people, and so is what it separates.
   if (parallel.layout && !parallel.layout->empty() &&
       StringRef(parallel.layout->front()).starts_with("E")) {
-    if (std::optional<std::string> fault =
-            parseLayout(llvm::join(*parallel.layout, ""), split.layout))
+    if (std::optional<std::string> fault = parseLayout(
+            llvm::join(*parallel.layout, ""), split.layout, further))
       return error("pipeline_layout", *fault);
   } else if (parallel.layout) {
     Origin list = origins.lookup("pipeline_layout");
@@ -259,9 +260,17 @@ void RankChecker::checkParallel() {
                         "layers, but got two of pipeline_layout, "
                         "num_layers_in_(first|last)_pipeline_stage and "
                         "account_for_(embedding|loss)_in_pipeline_split");
+  if (further && further != train.furtherLayers)
+    return error("pipeline_layout", "needs an m for each of mtp_num_layers " +
+                                        Twine(train.furtherLayers) +
+                                        ", or none, but got " + Twine(further));
+  if (further)
+    split.layout.back() -= further;
   if (std::optional<std::string> fault =
           splitLayers(split, model.numLayers, parallel.chunks))
-    error(given, *fault);
+    return error(given, *fault);
+  // They have their place behind the layers of the last chunk.
+  parallel.chunks.back() += train.furtherLayers;
 }
 
 void reprise::frontend::checkReductionGroups(const Checker &checker) {

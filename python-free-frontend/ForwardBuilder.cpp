@@ -8,6 +8,7 @@
 
 #include "python-free-frontend/ForwardBuilder.h"
 
+#include "reprise/Dialect/NN/Terms.h"
 #include "reprise/Support/Modules.h"
 
 #include <cmath>
@@ -305,7 +306,11 @@ void ForwardBuilder::finish(Value loss, ArrayRef<Measure> shown) {
   function.setType(builder.getFunctionType(body->getArgumentTypes(),
                                            ValueRange(results).getTypes()));
   function.setAllArgAttrs(argumentAttrs);
-  for (auto [index, measure] : llvm::enumerate(shown))
+  for (auto [index, measure] : llvm::enumerate(shown)) {
     function.setResultAttr(index + 1, nn::kMeasureAttr,
                            builder.getStringAttr(measure.name));
+    if (!measure.termOf.empty())
+      function.setResultAttr(index + 1, nn::kTermAttr,
+                             builder.getStringAttr(measure.termOf));
+  }
 }

@@ -29,6 +29,7 @@ struct Published {
 struct Measure {
   std::string name;
   mlir::Value value;
+  std::string termOf; ///< with others the measure of this name; or empty
 };
 
 /// Writes a function `@forward` from top to bottom. Inputs and parameters are

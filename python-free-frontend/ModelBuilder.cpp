@@ -69,8 +69,7 @@ public:
   ModelBuilder(ModuleOp module, const Description &description)
       : description(description), model(description.model),
         blocks(description.family->blocks), names(description.family->tensors),
-        forward(module, description), balance(forward, description),
-        furtherBalance(forward, description) {}
+        forward(module, description), balance(forward, description) {}
 
   void build();
 
@@ -87,8 +86,7 @@ private:
   Value buildEmbedding(Value table);
   Value buildFurtherLayer(int64_t depth, Value hidden, Value table);
   Value buildFurther(Value last, Value table, Value head, Value loss,
-                     SmallVectorImpl<Measure> &shown,
-                     SmallVectorImpl<Measure> &counts);
+                     SmallVectorImpl<Measure> &shown);
   Value buildLayer(int64_t index, Value x0);
   Value buildAround(const Around &around, Value input,
                     function_ref<Value(Value)> buildBlock);
@@ -142,7 +140,7 @@ private:
   const Blocks &blocks;
   const TensorNames &names;
   ForwardBuilder forward;
-  BalanceBuilder balance, furtherBalance;
+  BalanceBuilder balance;
   Value rotary;
   int64_t layer = 0;
 };
@@ -438,8 +436,7 @@ Value ModelBuilder::buildExperts(Value input) {
   Value yr = forward.create<nn::GroupedLinearOp>(
       "moe", "yr", forward.getActivationType({rows, model.width}), g, down,
       pm.getOffsets(), Value(), Value());
-  (layer < model.numLayers ? balance : furtherBalance)
-      .add({layer, router.logits, router.ids, pm.getOffsets()});
+  balance.add({layer, router.logits, router.ids, pm.getOffsets()});
   bool isShared = blocks.experts != ExpertKind::Routed;
   Value y = forward.create<nn::CombineOp>("moe", isShared ? "yc" : "y",
                                           input.getType(), yr, order, inverse);
@@ -576,42 +573,28 @@ Value ModelBuilder::buildFurtherLayer(int64_t depth, Value hidden,
               "nf" + end, x2, model.width);
 }
 
-/// What is trained: `loss`, and the terms of layers that predict further
-/// tokens, which are shown with those of others.
+/// What is trained: `loss`, and the term of layers that predict further tokens,
+/// which is shown beside others.
 Value ModelBuilder::buildFurther(Value last, Value table, Value head,
-                                 Value loss, SmallVectorImpl<Measure> &shown,
-                                 SmallVectorImpl<Measure> &counts) {
+                                 Value loss, SmallVectorImpl<Measure> &shown) {
   const Train &train = description.train;
   SmallVector<Measure> losses;
   Value hidden = last;
   for (int64_t depth = 1; depth <= train.furtherLayers; ++depth) {
     hidden = buildFurtherLayer(depth, hidden, table);
-    losses.push_back({"", forward.predictFurther(hidden, head, depth)});
+    losses.push_back(
+        {"", forward.predictFurther(hidden, head, depth), /*termOf=*/""});
   }
   Value sum = forward.addTerms(losses.front().value,
                                ArrayRef(losses).drop_front(), "mtp_sum");
   FloatAttr factor =
       forward.getF32(train.furtherFactor / double(train.furtherLayers));
-  auto addTerm = [&](StringRef name, Value term, FloatAttr by) {
-    loss = forward.create<nn::TrainingTermOp>(kLoss, name, forward.getType({}),
-                                              loss, term, by);
-  };
-  SmallVector<Measure> terms = furtherBalance.buildTerms();
-  if (Measure ofStep = furtherBalance.buildStepTerm(); ofStep.value)
-    terms.push_back(ofStep);
-  addTerm(terms.empty() ? StringRef(kLoss) : "mtp_terms", sum, factor);
-  for (const Measure &further : terms) {
-    addTerm(&further == &terms.back() ? StringRef(kLoss) : "mtp_terms",
-            further.value, forward.getF32(1));
-    for (Measure &other : shown)
-      if (other.name == further.name)
-        other.value = forward.addTerms(other.value, further, further.name);
-  }
-  shown.push_back({"mtp_loss", forward.create<nn::ScaleOp>(kLoss, "mtp_loss",
-                                                           forward.getType({}),
-                                                           sum, factor)});
-  llvm::append_range(counts, furtherBalance.buildCounts());
-  return loss;
+  shown.push_back({"mtp_loss",
+                   forward.create<nn::ScaleOp>(
+                       kLoss, "mtp_loss", forward.getType({}), sum, factor),
+                   /*termOf=*/""});
+  return forward.create<nn::TrainingTermOp>(kLoss, kLoss, forward.getType({}),
+                                            loss, sum, factor);
 }
 
 void ModelBuilder::build() {
@@ -625,29 +608,24 @@ void ModelBuilder::build() {
     hidden = buildLayer(i, hidden);
   forward.setLayer(-1);
   Value last = norm("layernorm", names.finalNorm, "nf", hidden, model.width);
-  SmallVector<Measure> terms = balance.buildTerms(), shown;
-  Measure ofStep = balance.buildStepTerm();
-  SmallVector<Measure> counts = balance.buildCounts();
+  Value ofModel = balance.buildModelTerm();
   bool isFurther = description.train.furtherLayers > 0;
-  bool isTrained = isFurther || ofStep.value;
-  bool isSum = isTrained || !terms.empty();
+  bool isSum = ofModel || isFurther || balance.hasTerms();
   Value head = forward.addHead(table);
   Value loss = forward.predict(last, head, forward.getTargets(), "",
                                isSum ? "lm_loss" : StringRef(kLoss));
+  SmallVector<Measure> shown;
   if (isSum)
-    shown.push_back({"lm_loss", loss});
-  llvm::append_range(shown, terms);
-  loss =
-      forward.addTerms(loss, terms, isTrained ? "eval_loss" : StringRef(kLoss));
-  if (ofStep.value) {
-    shown.push_back(ofStep);
-    loss = forward.create<nn::TrainingTermOp>(
-        kLoss, isFurther ? "step_loss" : StringRef(kLoss), loss.getType(), loss,
-        ofStep.value, forward.getF32(1));
+    shown.push_back({"lm_loss", loss, /*termOf=*/""});
+  if (ofModel) {
+    shown.push_back({"aux_loss", ofModel, /*termOf=*/""});
+    loss = forward.addTerms(loss, shown.back(),
+                            isFurther ? "eval_loss" : StringRef(kLoss));
   }
   if (isFurther)
-    loss = buildFurther(last, table, head, loss, shown, counts);
-  llvm::append_range(shown, counts);
+    loss = buildFurther(last, table, head, loss, shown);
+  llvm::append_range(shown, balance.buildTerms());
+  llvm::append_range(shown, balance.buildCounts());
   forward.finish(loss, shown);
 }
 

@@ -14,6 +14,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Schedules.h"
+#include "reprise/Dialect/NN/Terms.h"
 #include "reprise/Interfaces/Facts.h"
 #include "reprise/Support/Borders.h"
 #include "reprise/Support/Shares.h"
@@ -198,6 +199,9 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
                     SmallVectorImpl<Trained> &trained, Value &loss,
                     MutableArrayRef<Value> measures,
                     SmallVectorImpl<Value> &results);
+  void addTerms(OpBuilder &builder, Location loc, func::FuncOp step,
+                llvm::StringMap<Value> &measures, Value &loss,
+                SmallVectorImpl<Value> &results);
   void sumOverStages(OpBuilder &builder, Location loc,
                      MutableArrayRef<Trained> trained,
                      SmallVectorImpl<Value> &results);
@@ -345,6 +349,13 @@ FailureOr<SmallVector<Trained>> AddOptimizer::findTrained(func::FuncOp step) {
   return trained;
 }
 
+static Value setScope(Value value, StringRef name) {
+  Operation *op = value.getDefiningOp();
+  op->setAttr(kScopeAttr,
+              ScopeAttr::get(op->getContext(), -1, "optimizer", name));
+  return value;
+}
+
 /// The loss that the step returns, or null.
 static Value findLoss(func::FuncOp step) {
   Operation *exit = step.getBody().front().getTerminator();
@@ -434,9 +445,38 @@ void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
   if (!isStage())
     return;
   sumOverStages(builder, loc, trained, results);
-  // The last stage has the loss, and others zero.
-  if (Value *sum = &loss; *sum)
-    sumOver<AllReduceOp>(kPipeAxis, builder, loc, sum, results);
+  // One stage has the loss, or what is measured, and others zero.
+  SmallVector<Value *> shown;
+  if (loss)
+    shown.push_back(&loss);
+  for (Value &measure : measures)
+    shown.push_back(&measure);
+  sumOver<AllReduceOp>(kPipeAxis, builder, loc, shown, results);
+}
+
+/// Adds the terms that are measured by themselves, in the order in which the
+/// step returns them, to the measures that they are of, and to the loss.
+void AddOptimizer::addTerms(OpBuilder &builder, Location loc, func::FuncOp step,
+                            llvm::StringMap<Value> &measures, Value &loss,
+                            SmallVectorImpl<Value> &results) {
+  llvm::MapVector<StringAttr, Value> sums;
+  for (unsigned index = 0; index < step.getNumResults(); ++index)
+    if (auto total = step.getResultAttrOfType<StringAttr>(index, kTermAttr)) {
+      auto name = step.getResultAttrOfType<StringAttr>(index, kMeasureAttr);
+      Value term = measures.lookup(name.getValue()), &sum = sums[total];
+      sum =
+          sum ? setScope(AddOp::create(builder, loc, sum, term), total) : term;
+    }
+  auto add = [&](Value &to, Value term, StringRef name) {
+    Value sum = setScope(AccumulateOp::create(builder, loc, to, term), name);
+    llvm::replace(results, to, sum);
+    to = sum;
+  };
+  for (auto [total, sum] : sums) {
+    add(measures[total.getValue()], sum, total);
+    if (loss)
+      add(loss, sum, "loss");
+  }
 }
 
 /// Sums the gradients of what two stages train.
@@ -498,13 +538,6 @@ Value AddOptimizer::makeNormOf(OpBuilder &builder, Location loc,
     return SharesNormOp::create(builder, loc, scalar, kind.gradients,
                                 builder.getStringAttr(axis));
   return GlobalNormOp::create(builder, loc, scalar, kind.gradients);
-}
-
-static Value setScope(Value value, StringRef name) {
-  Operation *op = value.getDefiningOp();
-  op->setAttr(kScopeAttr,
-              ScopeAttr::get(op->getContext(), -1, "optimizer", name));
-  return value;
 }
 
 /// `value`, or the rank's share of it.
@@ -718,6 +751,7 @@ LogicalResult AddOptimizer::append(func::FuncOp step) {
   llvm::StringMap<Value> measures;
   for (auto [name, value] : llvm::zip_equal(names, measured))
     measures[name] = value;
+  addTerms(builder, loc, step, measures, loss, signature.results);
   Value norm = setScope(makeNorm(builder, loc, *trained), "grad_norm");
   signature.addResult(norm, kOutputAttr, "grad_norm");
   adamw.scale =

@@ -11,9 +11,11 @@
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/NNBalanceOps.h"
 #include "reprise/Dialect/NN/Phases.h"
+#include "reprise/Dialect/NN/Terms.h"
 #include "reprise/Interfaces/Facts.h"
 #include "reprise/Support/Borders.h"
 #include "reprise/Support/Modules.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace reprise::autodiff {
 #define GEN_PASS_DEF_DIFFERENTIATE
@@ -38,10 +40,21 @@ private:
   /// Refuses what is no forward pass.
   LogicalResult check();
   /// Gives what the function returns its cotangent, below `nn.backward`: of the
-  /// loss the weight of a micro-batch, of what a chunk passes on an argument.
+  /// loss and its terms the weight of a micro-batch, of what a chunk passes on
+  /// an argument.
   void seed();
+  /// Whether the function is a chunk's that another one follows.
+  bool passesOn();
+  /// What a micro-batch counts in the step's loss.
+  FloatAttr getWeight();
+  /// Adds up what is measured, each with `weight` if it is a number.
+  void measure(FloatAttr weight);
+  /// Makes room for the measures that terms are of.
+  void addTotals();
   /// The name of what is shown as a result of the forward pass, or null.
   StringAttr getMeasure(unsigned result);
+  /// The name of the measure that it is a term of, as of the loss, or null.
+  StringAttr getTerm(unsigned result);
   void setLossScope(Operation *op, StringRef name);
   /// `sum` and the term of this micro-batch, times `weight` if there is one.
   Value addUp(Value sum, Value term, FloatAttr weight, StringRef name);
@@ -198,13 +211,8 @@ LogicalResult Differentiator::differentiate(Operation *op) {
 
 LogicalResult Differentiator::check() {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  auto output = function.getNumResults() < 1
-                    ? StringAttr()
-                    : function.getResultAttrOfType<StringAttr>(0, kOutputAttr);
-  bool passesOn = output && output.getValue() == kBorder;
   unsigned count = exit.getNumOperands();
-  if (count < 1 || (exit.getOperand(0).getType() != scalar && !passesOn) ||
-      (count > 1 && passesOn))
+  if (count < 1 || (exit.getOperand(0).getType() != scalar && !passesOn()))
     return exit.emitOpError("needs to return the loss alone, a tensor<f32>");
   for (unsigned index = 1; index < count; ++index)
     if (!getMeasure(index))
@@ -235,6 +243,17 @@ LogicalResult Differentiator::check() {
       return op.emitOpError("needs to be in @step, but is in @forward");
   }
   return success();
+}
+
+bool Differentiator::passesOn() {
+  auto output = function.getNumResults() < 1
+                    ? StringAttr()
+                    : function.getResultAttrOfType<StringAttr>(0, kOutputAttr);
+  return output && output.getValue() == kBorder;
+}
+
+StringAttr Differentiator::getTerm(unsigned result) {
+  return function.getResultAttrOfType<StringAttr>(result, kTermAttr);
 }
 
 void Differentiator::addResult(Value value, StringRef role, StringRef name) {
@@ -296,46 +315,76 @@ Value Differentiator::addUp(Value sum, Value term, FloatAttr weight,
   return total;
 }
 
-void Differentiator::seed() {
-  Value value = exit.getOperand(0);
-  Location loc = exit.getLoc();
-  auto output = function.getResultAttrOfType<StringAttr>(0, kOutputAttr);
-  if (output && output.getValue() == kBorder) {
-    addResult(value, kOutputAttr, kBorder);
-    BackwardOp::create(builder, loc);
-    if (active.contains(value))
-      cotangents[value] =
-          addArgument(value.getType(), kInputAttr, kBorderGradient);
-    return;
-  }
-  // Each micro-batch counts alike in the step's loss, whichever rank has it.
+/// Each micro-batch counts alike, whichever rank has it.
+FloatAttr Differentiator::getWeight() {
   int64_t microBatches = 1;
   if (auto attr = function->getAttrOfType<IntegerAttr>(kMicroBatchesAttr))
     microBatches = attr.getInt();
   if (auto module = function->getParentOfType<ModuleOp>())
     microBatches *= getAxisSize(module, kDataAxis);
+  return builder.getF32FloatAttr(1.0f / float(microBatches));
+}
+
+void Differentiator::addTotals() {
+  llvm::SetVector<StringAttr> totals;
+  for (unsigned index = 1; index < exit.getNumOperands(); ++index)
+    if (StringAttr total = getTerm(index))
+      totals.insert(total);
+  // Of one that is a measure itself, these are further terms.
+  for (unsigned index = 1; index < exit.getNumOperands(); ++index)
+    totals.remove(getMeasure(index));
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  auto weight = builder.getF32FloatAttr(1.0f / float(microBatches));
-  Value lossSum = addArgument(scalar, kInputAttr, "loss_sum");
-  addResult(addUp(lossSum, value, weight, "total"), kOutputAttr, "loss");
+  for (StringAttr total : totals)
+    addResult(addArgument(scalar, kMeasureAttr, total), kMeasureAttr, total);
+}
+
+void Differentiator::measure(FloatAttr weight) {
   for (unsigned index = 1; index < exit.getNumOperands(); ++index) {
     Value measured = exit.getOperand(index);
     StringRef name = getMeasure(index).getValue();
     Value sum = addArgument(measured.getType(), kMeasureAttr, name);
-    if (Value total = addUpSoFar(sum, measured, name)) {
-      addResult(total, kMeasureAttr, name);
-      continue;
-    }
+    Value total = addUpSoFar(sum, measured, name);
     // Counts are added up as they are.
-    bool isMean = measured.getType() == scalar;
-    addResult(addUp(sum, measured, isMean ? weight : FloatAttr(), name),
-              kMeasureAttr, name);
+    bool isMean = cast<RankedTensorType>(measured.getType()).getRank() == 0;
+    if (!total)
+      total = addUp(sum, measured, isMean ? weight : FloatAttr(), name);
+    addResult(total, kMeasureAttr, name);
+    if (StringAttr term = getTerm(index)) {
+      NamedAttrList said(resultAttributes.back());
+      said.set(kTermAttr, term);
+      resultAttributes.back() = said.getDictionary(builder.getContext());
+    }
   }
+  addTotals();
+}
 
+void Differentiator::seed() {
+  Value value = exit.getOperand(0);
+  Location loc = exit.getLoc();
+  FloatAttr weight = getWeight();
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  if (passesOn()) {
+    addResult(value, kOutputAttr, kBorder);
+  } else {
+    Value lossSum = addArgument(scalar, kInputAttr, "loss_sum");
+    addResult(addUp(lossSum, value, weight, "total"), kOutputAttr, "loss");
+  }
+  measure(weight);
   BackwardOp::create(builder, loc);
-  auto seed = ConstantOp::create(builder, loc, scalar, weight);
-  setLossScope(seed, "total");
-  cotangents[value] = seed;
+  auto addSeed = [&](Value of) {
+    auto seed = ConstantOp::create(builder, loc, scalar, weight);
+    setLossScope(seed, "total");
+    addCotangent(seed, of, seed);
+  };
+  if (!passesOn())
+    addSeed(value);
+  else if (active.contains(value))
+    cotangents[value] =
+        addArgument(value.getType(), kInputAttr, kBorderGradient);
+  for (unsigned index = 1; index < exit.getNumOperands(); ++index)
+    if (Value term = exit.getOperand(index);
+        getTerm(index) && active.contains(term))
+      addSeed(term);
 }
 
 LogicalResult Differentiator::run() {

@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Ops of a layer are in the chunk of the layer. Of the others, those behind a
-// layer are in the last chunk, and those that read samples in the first. What
-// is left is made of parameters alone: each chunk that reads it makes it
-// itself.
+// layer, or that read targets, are in the last chunk, and those that read other
+// samples in the first. Terms
+// of the loss, and counts, are where the latest that they read is made: the
+// last layer of them, or the head. What is left is made of parameters alone:
+// each chunk that reads it makes it itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +20,11 @@
 #include "mlir/IR/IRMapping.h"
 #include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Terms.h"
 #include "reprise/Stages/Passes.h"
 #include "reprise/Support/Borders.h"
 #include "reprise/Support/LayerSplit.h"
+#include "reprise/Support/Modules.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace reprise::stages {
@@ -57,8 +61,13 @@ private:
   /// Where an op outside of layers belongs.
   int64_t place(Operation *op) const;
   bool readsSamples(Value value) const;
+  bool isTargets(Value value) const;
   LogicalResult findChunks();
   LogicalResult findBorders();
+  /// What a chunk returns, with what it says of that: what it passes on, or the
+  /// loss, and of what is measured that which it makes.
+  std::pair<SmallVector<Value>, SmallVector<DictionaryAttr>>
+  getReturned(int64_t chunk) const;
   /// What a chunk says of the border that it reads.
   DictionaryAttr getBorderRole(int64_t chunk) const;
   /// What the ops of a chunk need, in order: themselves, and what is
@@ -100,6 +109,21 @@ int64_t Cut::getChunkOfLayer(int64_t layer) const {
   return chunk;
 }
 
+static bool isOfLoss(Operation *op) {
+  ScopeAttr scope = getScope(op);
+  return scope && scope.getModule() == getName(ModuleKind::Loss);
+}
+
+/// Of the samples, what the last chunk reads: to predict it, and to predict
+/// what follows it.
+bool Cut::isTargets(Value value) const {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto input = argument ? forward.getArgAttrOfType<StringAttr>(
+                              argument.getArgNumber(), kInputAttr)
+                        : StringAttr();
+  return input && input.getValue() == "targets";
+}
+
 bool Cut::readsSamples(Value value) const {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return bool(forward.getArgAttr(argument.getArgNumber(), kInputAttr));
@@ -107,14 +131,21 @@ bool Cut::readsSamples(Value value) const {
 }
 
 int64_t Cut::place(Operation *op) const {
-  bool reads = isa<func::ReturnOp>(op);
+  bool reads = isa<func::ReturnOp>(op), isBehind = false;
+  int64_t latest = kEverywhere;
   for (Value operand : op->getOperands()) {
     reads |= readsSamples(operand);
+    isBehind |= isTargets(operand);
     Operation *maker = operand.getDefiningOp();
-    if (maker && chunks.at(maker) != kEverywhere &&
-        (getLayer(maker) >= 0 || chunks.at(maker) == getNumChunks() - 1))
-      return getNumChunks() - 1;
+    if (!maker || chunks.at(maker) == kEverywhere)
+      continue;
+    latest = std::max(latest, chunks.at(maker));
+    isBehind |= getLayer(maker) >= 0 || chunks.at(maker) == getNumChunks() - 1;
   }
+  if (isOfLoss(op) && reads)
+    return latest == kEverywhere ? getNumChunks() - 1 : latest;
+  if (isBehind)
+    return getNumChunks() - 1;
   if (!reads)
     return kEverywhere;
   // The loss of a model without layers is behind all of them.
@@ -146,7 +177,9 @@ LogicalResult Cut::findBorders() {
   for (Operation &op : block)
     for (Value operand : op.getOperands()) {
       Operation *maker = operand.getDefiningOp();
-      if (!maker || chunks.at(maker) == kEverywhere)
+      // What is measured is returned by the chunk that makes it.
+      bool isMeasured = &op == getExit() && operand != op.getOperand(0);
+      if (!maker || chunks.at(maker) == kEverywhere || isMeasured)
         continue;
       for (int64_t c = chunks.at(maker); c < chunks.at(&op); ++c)
         crossing[c].insert(operand);
@@ -238,13 +271,32 @@ DictionaryAttr Cut::getBorderRole(int64_t chunk) const {
   return role.getDictionary(builder.getContext());
 }
 
+std::pair<SmallVector<Value>, SmallVector<DictionaryAttr>>
+Cut::getReturned(int64_t chunk) const {
+  Builder builder(forward.getContext());
+  int64_t last = getNumChunks() - 1;
+  SmallVector<Value> values;
+  SmallVector<DictionaryAttr> roles;
+  if (chunk < last) {
+    values.push_back(borders[chunk]);
+    roles.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr(kOutputAttr, builder.getStringAttr(kBorder))));
+  }
+  for (auto [index, value] : llvm::enumerate(getExit()->getOperands())) {
+    Operation *maker = value.getDefiningOp();
+    int64_t own = maker ? chunks.at(maker) : kEverywhere;
+    if ((index == 0 || own == kEverywhere ? last : own) != chunk)
+      continue;
+    DictionaryAttr role = forward.getResultAttrDict(index);
+    values.push_back(value);
+    roles.push_back(role ? role : builder.getDictionaryAttr({}));
+  }
+  return {values, roles};
+}
+
 void Cut::build(ModuleOp module, int64_t chunk) const {
   llvm::SetVector<Operation *> ops = getOps(chunk);
-  bool isLast = chunk == getNumChunks() - 1;
-  SmallVector<Value> returned(1, isLast ? Value() : borders[chunk]);
-  if (isLast)
-    returned.assign(getExit()->operand_begin(), getExit()->operand_end());
-
+  auto [returned, roles] = getReturned(chunk);
   SmallVector<Value> arguments;
   SmallVector<DictionaryAttr> attributes;
   for (BlockArgument argument : forward.getArguments())
@@ -264,10 +316,7 @@ void Cut::build(ModuleOp module, int64_t chunk) const {
   for (NamedAttribute attribute : forward->getDiscardableAttrs())
     function->setAttr(attribute.getName(), attribute.getValue());
   function.setAllArgAttrs(attributes);
-  if (!isLast)
-    function.setResultAttr(0, kOutputAttr, inside.getStringAttr(kBorder));
-  else if (forward.getAllResultAttrs())
-    function.setAllResultAttrs(forward.getAllResultAttrs());
+  function.setAllResultAttrs(roles);
 
   IRMapping mapping;
   Block *body = function.addEntryBlock();
@@ -299,6 +348,16 @@ static void numberParameters(ModuleOp module, func::FuncOp forward) {
   module->setAttr(kGradientCountsAttr, builder.getDenseI64ArrayAttr(counts));
 }
 
+/// Says in which order what chunks measure is shown.
+static void orderMeasures(ModuleOp module, func::FuncOp forward) {
+  SmallVector<Attribute> names;
+  for (unsigned index = 0; index < forward.getNumResults(); ++index)
+    if (Attribute name = forward.getResultAttr(index, kMeasureAttr))
+      names.push_back(name);
+  if (!names.empty())
+    module->setAttr(kMeasuresAttr, ArrayAttr::get(module.getContext(), names));
+}
+
 FailureOr<std::vector<int64_t>> CutChunks::split(func::FuncOp forward) {
   auto recorded =
       getOperation()->getAttrOfType<DenseI64ArrayAttr>(kChunkLayersAttr);
@@ -320,10 +379,12 @@ FailureOr<std::vector<int64_t>> CutChunks::split(func::FuncOp forward) {
   wanted.virtualStages = virtualStages;
   wanted.layout.assign(layers.begin(), layers.end());
   std::vector<int64_t> chunks;
+  int64_t further = 0; // Which are the last layers of the last chunk.
   if (!layout.empty()) {
     if (!layers.empty())
       return forward.emitError("needs 'layers' or 'layout', but got both");
-    if (std::optional<std::string> fault = parseLayout(layout, wanted.layout))
+    if (std::optional<std::string> fault =
+            parseLayout(layout, wanted.layout, further))
       return forward.emitError() << *fault;
   }
   if (std::optional<std::string> fault = splitLayers(wanted, numLayers, chunks))
@@ -367,6 +428,7 @@ LogicalResult CutChunks::cut() {
   if (failed(cuts.front().findTrained()))
     return failure();
   numberParameters(module, forward);
+  orderMeasures(module, forward);
   OpBuilder builder(forward);
   for (int64_t chunk = 0; chunk < int64_t(chunks->size()); ++chunk) {
     ModuleOp own = makeModule(builder, module, chunk);

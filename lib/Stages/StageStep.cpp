@@ -11,6 +11,7 @@
 #include "reprise/ABI/Model.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Schedules.h"
+#include "reprise/Dialect/NN/Terms.h"
 #include "reprise/Support/Borders.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -77,6 +78,30 @@ static LogicalResult checkShared(const Chunks &chunks) {
   return success();
 }
 
+static StringAttr getMeasure(func::FuncOp step, unsigned result) {
+  return step.getResultAttrOfType<StringAttr>(result, kMeasureAttr);
+}
+
+/// Those of the whole model are in its order, and sums of them behind these.
+static void findMeasures(Chunks &chunks) {
+  auto module = chunks.steps.front()->getParentOfType<ModuleOp>();
+  if (auto names = module->getAttrOfType<ArrayAttr>(kMeasuresAttr))
+    for (auto name : names.getAsRange<StringAttr>())
+      chunks.measures[name];
+  for (func::FuncOp step : chunks.steps) {
+    for (unsigned index = 0; index < step.getNumArguments(); ++index)
+      if (auto name = step.getArgAttrOfType<StringAttr>(index, kMeasureAttr)) {
+        Measured &measured = chunks.measures[name];
+        measured.type = step.getArgumentTypes()[index];
+        measured.argument = step.getArgAttrDict(index);
+      }
+    for (unsigned index = 0; index < step.getNumResults(); ++index)
+      if (StringAttr name = getMeasure(step, index))
+        chunks.measures[name].result = step.getResultAttrDict(index);
+  }
+  chunks.measures.remove_if([](auto &one) { return !one.second.result; });
+}
+
 static bool isBackward(Operation &op) {
   return begins(&op, StepPhase::Backward);
 }
@@ -129,6 +154,7 @@ FailureOr<Chunks> stages::findChunks(ModuleOp module,
              << chunks.groups << " groups of micro-batches of chunk 0, but has "
              << groups;
   chunks.tied = findTied(chunks.steps);
+  findMeasures(chunks);
   if (failed(checkShared(chunks)))
     return failure();
   return chunks;
@@ -217,7 +243,21 @@ void StageStep::addArguments() {
   loss = addArgument(RankedTensorType::get({}, builder.getF32Type()),
                      builder.getDictionaryAttr(builder.getNamedAttr(
                          kInputAttr, builder.getStringAttr(kLossSum))));
+  for (const auto &[name, measured] : chunks.measures)
+    measures[name] = addArgument(measured.type, measured.argument);
+  for (func::FuncOp chunk : own)
+    findOwnMeasures(chunk);
   addPartials();
+}
+
+/// Notes what a chunk makes of what it measures. What it returns as it was is
+/// made of others at the end.
+void StageStep::findOwnMeasures(func::FuncOp chunk) {
+  Operation *exit = chunk.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands()))
+    if (StringAttr name = getMeasure(chunk, index);
+        name && value.getDefiningOp())
+      ownMeasures.insert(name);
 }
 
 /// Room for sums of groups that wait for others.
@@ -233,6 +273,9 @@ void StageStep::addPartials() {
     add(name, sum.getType());
   if (hasLoss())
     add(builder.getStringAttr(kLoss), loss.getType());
+  for (auto &[name, value] : measures)
+    if (ownMeasures.contains(name))
+      add(name, value.getType());
 }
 
 //===----------------------------------------------------------------------===//
@@ -260,6 +303,9 @@ LogicalResult StageStep::goForward(pipe::ForwardOp task) {
       value = pass.input;
     else if (input == kLossSum)
       value = loss;
+    else if (auto name =
+                 chunk.getArgAttrOfType<StringAttr>(index, kMeasureAttr))
+      value = measures.lookup(name);
     if (input == kBorder && !value)
       return task.emitOpError("needs what the chunk before passes on, but it "
                               "is not there");
@@ -277,11 +323,10 @@ LogicalResult StageStep::goForward(pipe::ForwardOp task) {
   for (auto [index, value] : llvm::enumerate(exit->getOperands())) {
     if (getOutput(chunk, index) == kBorder)
       pass.passedOn = pass.values.lookup(value);
-    // With a head in parts it is made in the backward task.
+    // With a head in parts the loss is made in the backward task.
     Operation *maker = value.getDefiningOp();
-    if (getOutput(chunk, index) == kLoss && maker &&
-        maker->isBeforeInBlock(end))
-      loss = pushSum(kLoss, pass.values.lookup(value), task.getMicroBatch());
+    if (maker && maker->isBeforeInBlock(end))
+      takeShown(chunk, index, pass.values.lookup(value), task.getMicroBatch());
   }
   return success();
 }
@@ -333,8 +378,17 @@ LogicalResult StageStep::goBackward(pipe::BackwardOp task) {
   return success();
 }
 
+/// Takes the sum that result `index` of a chunk is, if it is shown.
+void StageStep::takeShown(func::FuncOp chunk, unsigned index, Value value,
+                          int64_t microBatch) {
+  if (getOutput(chunk, index) == kLoss)
+    loss = pushSum(kLoss, value, microBatch);
+  else if (StringAttr name = getMeasure(chunk, index))
+    measures[name] = pushSum(name, value, microBatch);
+}
+
 /// Lets a task add to what the ones before have left: sums of gradients, and
-/// the loss.
+/// what is shown.
 void StageStep::mapSums(func::FuncOp chunk, Pass &pass) {
   for (BlockArgument argument : chunk.getArguments())
     if (auto name = chunk.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
@@ -342,6 +396,9 @@ void StageStep::mapSums(func::FuncOp chunk, Pass &pass) {
       pass.values.map(argument, sums.lookup(name));
     else if (getInput(chunk, argument.getArgNumber()) == kLossSum)
       pass.values.map(argument, loss);
+    else if (auto shown = chunk.getArgAttrOfType<StringAttr>(
+                 argument.getArgNumber(), kMeasureAttr))
+      pass.values.map(argument, measures.lookup(shown));
 }
 
 /// Takes those sums that ops of the chunk have made which the task was for.
@@ -354,8 +411,7 @@ void StageStep::takeSums(func::FuncOp chunk, Pass &pass, int64_t microBatch,
       continue;
     if (auto name = chunk.getResultAttrOfType<StringAttr>(index, kGradientAttr))
       sums[name] = pushSum(name, pass.values.lookup(value), microBatch);
-    if (getOutput(chunk, index) == kLoss)
-      loss = pushSum(kLoss, pass.values.lookup(value), microBatch);
+    takeShown(chunk, index, pass.values.lookup(value), microBatch);
   }
 }
 
@@ -506,6 +562,12 @@ void StageStep::finish() {
   SmallVector<Value> results = {loss};
   SmallVector<DictionaryAttr> roles = {builder.getDictionaryAttr(
       builder.getNamedAttr(kOutputAttr, builder.getStringAttr(kLoss)))};
+  for (auto &[name, value] : measures) {
+    if (ownMeasures.contains(name))
+      value = addWaiting(name, value);
+    results.push_back(value);
+    roles.push_back(chunks.measures.lookup(name).result);
+  }
   for (auto &[name, value] : sums) {
     results.push_back(value);
     roles.push_back(

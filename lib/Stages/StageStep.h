@@ -18,6 +18,12 @@
 
 namespace reprise::stages {
 
+/// What is measured: a number's mean over micro-batches, or a sum of counts.
+struct Measured {
+  mlir::Type type;
+  mlir::DictionaryAttr argument, result;
+};
+
 /// The steps of all chunks, by their numbers, and what they have in common.
 struct Chunks {
   llvm::SmallVector<mlir::func::FuncOp> steps;
@@ -28,6 +34,8 @@ struct Chunks {
   llvm::StringMap<mlir::Type> inputs;
   /// Parameters that are trained on the first and on the last chunk.
   llvm::SetVector<llvm::StringRef> tied;
+  /// What chunks measure, by its name, in their order. All stages show it.
+  llvm::MapVector<mlir::StringAttr, Measured> measures;
 };
 
 /// Finds the modules `@chunk0` and so on of the chunks that `schedule` is of.
@@ -78,7 +86,10 @@ private:
                 llvm::function_ref<bool(mlir::Operation *)> isMade);
   llvm::LogicalResult send(pipe::SendOp transfer);
   llvm::LogicalResult receive(pipe::ReceiveOp transfer);
+  void findOwnMeasures(mlir::func::FuncOp chunk);
   void addPartials();
+  void takeShown(mlir::func::FuncOp chunk, unsigned index, mlir::Value value,
+                 int64_t microBatch);
   mlir::Value pushSum(llvm::StringRef name, mlir::Value sum,
                       int64_t microBatch);
   mlir::Value addWaiting(llvm::StringRef name, mlir::Value sum);
@@ -102,6 +113,9 @@ private:
   /// Sums of gradients so far, by parameter.
   llvm::MapVector<mlir::StringAttr, mlir::Value> sums;
   mlir::Value loss;
+  /// What is measured so far; of other stages nothing is added.
+  llvm::MapVector<mlir::StringAttr, mlir::Value> measures;
+  llvm::DenseSet<mlir::StringAttr> ownMeasures; ///< that the stage adds to
   /// Sums of groups that wait for others, by what they are sums of and their
   /// levels: what a level has, and was given first.
   llvm::MapVector<mlir::StringAttr, llvm::SmallVector<mlir::Value>> partials;

@@ -139,26 +139,28 @@ static std::optional<std::string> writeOut(const std::string &text, size_t &at,
 }
 
 std::optional<std::string> reprise::parseLayout(const std::string &text,
-                                                std::vector<int64_t> &chunks) {
+                                                std::vector<int64_t> &chunks,
+                                                int64_t &further) {
   std::string letters;
   size_t at = 0;
   if (std::optional<std::string> fault = writeOut(text, at, false, letters))
     return fault;
   chunks.assign(1, 0);
+  further = 0;
   for (size_t i = 0; i < letters.size(); ++i) {
     char letter = letters[i];
     bool isFirst = i == 0, isLast = i + 1 == letters.size();
+    if (further > 0 && (letter == '|' || letter == 't'))
+      return "needs each m behind all t, in the chunk of L, but got '" + text +
+             "'";
+    further += letter == 'm';
     if (letter == '|')
       chunks.push_back(0);
-    else if (letter == 't')
+    else if (letter == 't' || letter == 'm')
       ++chunks.back();
-    else if (letter == 'm')
-      return "needs layers without prediction of several tokens, but got 'm' "
-             "in '" +
-             text + "'";
     else if (letter != 'E' && letter != 'L')
-      return std::string("needs the letters E, t and L, and | between chunks, "
-                         "but got '") +
+      return std::string("needs the letters E, t, m and L, and | between "
+                         "chunks, but got '") +
              letter + "' in '" + text + "'";
     if (isFirst != (letter == 'E') || isLast != (letter == 'L'))
       return "needs E once, as the first letter, and L once, as the last, but "

@@ -700,6 +700,15 @@ static int getPlace(rt::StateKind kind) {
   llvm_unreachable("unknown kind of state");
 }
 
+/// How many of the states before `end` are measures.
+static int64_t countMeasures(const Tables &tables, size_t end) {
+  return llvm::count_if(
+      ArrayRef(tables.states).take_front(end), [](rt::BufferOp op) {
+        auto state = op->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
+        return state.getKind() == rt::StateKind::Measure;
+      });
+}
+
 /// The states of all stages of a program, in the order of the model that is not
 /// cut, as the one with `own` has them.
 static std::vector<WholeState> getStates(ArrayRef<Tables> all,
@@ -720,12 +729,15 @@ static std::vector<WholeState> getStates(ArrayRef<Tables> all,
         numbers[getState(op).getParameter()] = order.getInt();
   std::map<std::tuple<int, int64_t, int, StringRef, int64_t>, WholeState> found;
   for (const Tables &tables : all)
-    for (rt::BufferOp op : tables.states) {
+    for (auto [index, op] : llvm::enumerate(tables.states)) {
       rt::StateAttr state = getState(op);
       StringRef name = state.getParameter();
-      WholeState &whole =
-          found[{getPlace(state.getKind()), numbers.lookup(name),
-                 int(state.getKind()), name, state.getLevel()}];
+      // All stages have all measures, in one order.
+      bool isMeasure = state.getKind() == rt::StateKind::Measure;
+      WholeState &whole = found[{getPlace(state.getKind()),
+                                 isMeasure ? countMeasures(tables, index)
+                                           : numbers.lookup(name),
+                                 int(state.getKind()), name, state.getLevel()}];
       if (!whole.buffer) {
         whole.buffer = op;
         whole.home = tables.stage.value_or(0);

@@ -12,17 +12,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 using namespace reprise::runtime;
 
-static bool isMeasure(const RepriseState &state) {
-  return state.kind == REPRISE_STATE_MEASURE && !state.isElsewhere;
+bool reprise::runtime::isShownMeasure(const RepriseState &state) {
+  return state.kind == REPRISE_STATE_MEASURE && !state.isElsewhere &&
+         !strchr(state.name, '.');
 }
 
 bool Measures::start(Error &error) {
   bool good = true;
   for (int i = 0; i < model.numStates && good; ++i)
-    if (const RepriseState &state = model.states[i]; isMeasure(state))
+    if (const RepriseState &state = model.states[i]; isShownMeasure(state))
       good = state.rank == 0 ? scalars.push({state.name, NAN})
                              : vectors.push({state.name, NAN, NAN});
   return good || error.set("no memory left for what %d states measure",
@@ -44,7 +46,7 @@ void Measures::take(Arena &arena) {
   size_t scalar = 0, vector = 0;
   for (int i = 0; i < model.numStates; ++i) {
     const RepriseState &state = model.states[i];
-    if (!isMeasure(state))
+    if (!isShownMeasure(state))
       continue;
     const float *values = arena.at<float>(state.buffer);
     if (state.rank == 0)

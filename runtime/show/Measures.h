@@ -31,6 +31,10 @@ struct Load {
   double least, most;
 };
 
+/// Whether a state is shown: terms of a number, such as those of layers, have
+/// its name and what is behind a dot.
+bool isShownMeasure(const RepriseState &state);
+
 /// The measures of a step, as they were when it was done. Without a state of
 /// their kind there are none.
 class Measures {

@@ -40,8 +40,7 @@ StepTable::StepTable(const RepriseModel &model) {
   };
   bool hasLoads = false;
   for (int i = 0; i < model.numStates; ++i)
-    if (const RepriseState &state = model.states[i];
-        state.kind == REPRISE_STATE_MEASURE) {
+    if (const RepriseState &state = model.states[i]; isShownMeasure(state)) {
       hasLoads |= state.rank > 0;
       if (state.rank == 0)
         add(state.name, ",");

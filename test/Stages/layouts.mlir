@@ -26,8 +26,8 @@
 
 // END: error: needs E once, as the first letter, and L once, as the last, but got 'Et|t'
 // TWICE: error: needs E once, as the first letter, and L once, as the last, but got 'EtE|tL'
-// MTP: error: needs layers without prediction of several tokens, but got 'm' in 'Et|mtL'
-// LETTER: error: needs the letters E, t and L, and | between chunks, but got 'x' in 'Et|xL'
+// MTP: error: needs each m behind all t, in the chunk of L, but got 'Et|mtL'
+// LETTER: error: needs the letters E, t, m and L, and | between chunks, but got 'x' in 'Et|xL'
 // TIMES: error: needs a number behind each '*', but got 'Et|t*L'
 // OPEN: error: needs a ')' for each '(', but got 'E(t|tL'
 // MANY: error: needs at most 65536 letters in all, but got more in 'E(t|)*99999tL'

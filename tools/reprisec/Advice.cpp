@@ -124,6 +124,7 @@ bool Adviser::fitsStages(Description description, int64_t stages) const {
   int64_t layers = description.model.numLayers;
   for (int64_t stage = 0; stage < stages; ++stage)
     parallel.chunks.push_back(layers / stages + (stage < layers % stages));
+  parallel.chunks.back() += description.train.furtherLayers;
   std::optional<int64_t> need = findSmallestOnStages(description);
   return need && *need <= budget.bytes;
 }

@@ -23,12 +23,15 @@ def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
     parameter to train: then its gradient is not asked for.
 
     Ops of a layer, by `nn.scope`, are in the chunk of the layer. Of the others, those behind a
-    layer are in the last chunk, and those that read samples in the first. What is made of
-    parameters alone, each chunk that reads it makes itself.
+    layer, or that read targets, are in the last chunk, and those that read other samples in the
+    first. Those of the module `loss` are where the latest that they read is: terms of the loss and
+    counts (`nn.measure`) are results of the chunk of their layer. What is made of parameters alone,
+    each chunk that reads it makes itself.
 
     `layers` are those of each chunk, in order. `layout` says the same as Megatron's
     `pipeline_model_parallel_layout` does: `Et|(tt|)*2tL`, with `E` for the embedding, `t` for a
-    layer, `L` for the loss. Without both, they are those of `nn.chunk_layers` on the module, for the stages of
+    layer, `m` in front of `L` for one that predicts further tokens, `L` for the loss. Without both,
+    they are those of `nn.chunk_layers` on the module, for the stages of
     `nn.mesh`, or sizes differ by one at most. One chunk is no cut.
 
     `@evaluate` and `@sample`, if they are there, are cut in the same way.

@@ -44,13 +44,16 @@ std::optional<std::string> splitLayers(const LayerSplit &split,
                                        std::vector<int64_t> &chunks);
 
 /// Fills `chunks` with the number of layers of each chunk that `text` has, or
-/// says what is wrong with it: `E` for the embedding, `t` for a layer, `L` for
-/// the loss, with `|` between chunks; `x*3` is `xxx`, and `(..)*3` repeats what
-/// is in the brackets. Commas are for people.
+/// says what is wrong with it: `E` for the embedding, `t` for a layer, `m` for
+/// one that predicts further tokens, in front of the loss, `L`, with `|`
+/// between chunks; `x*3` is `xxx`, and `(..)*3` repeats what is in the
+/// brackets. Commas are for people. Layers that predict further tokens, which
+/// are behind all others and in the last chunk, are `further` of that chunk's.
 ///
 /// Source: Megatron Core, `pipeline_model_parallel_layout`.
 std::optional<std::string> parseLayout(const std::string &text,
-                                       std::vector<int64_t> &chunks);
+                                       std::vector<int64_t> &chunks,
+                                       int64_t &further);
 } // namespace reprise
 
 #endif // REPRISE_SUPPORT_LAYERSPLIT_H

@@ -17,6 +17,7 @@
 #include "reprise/Dialect/NN/NNBalanceOps.h"
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Terms.h"
 #include "reprise/Interfaces/EvenRows.h"
 #include "reprise/Interfaces/ExpertRounds.h"
 #include "reprise/Support/Borders.h"
@@ -259,6 +260,10 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kChunkLayersAttr || name == kGradientCountsAttr)
     return verifyCounts(op, attribute);
+  if (auto names = dyn_cast<ArrayAttr>(value);
+      names && name == kMeasuresAttr &&
+      llvm::all_of(names, [](Attribute one) { return isa<StringAttr>(one); }))
+    return success();
   if (name == kStageAttr || name == kMicroBatchGroupAttr ||
       name == kEvenNNRowsAttr || name == kExpertRowsAttr)
     return verifyNumber(op, attribute, /*least=*/name == kExpertRowsAttr);
@@ -440,6 +445,9 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
                name == kMoment2Attr || name == kWorkingAttr ||
                name == kMeasureAttr || (name == kParameterAttr && !isArgument)))
     return verifyState(op, name, word.getValue(), type);
+  if (word && name == kTermAttr && !isArgument &&
+      type == RankedTensorType::get({}, Float32Type::get(op->getContext())))
+    return success();
   if (word && name == kOutputAttr && !isArgument) {
     if (word == "loss" || word == "grad_norm" || word == "eval_loss" ||
         word == "logits" || word == kBorder || word == kBorderGradient)
