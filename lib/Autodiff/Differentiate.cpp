@@ -43,18 +43,10 @@ private:
   /// loss and its terms the weight of a micro-batch, of what a chunk passes on
   /// an argument.
   void seed();
-  /// Whether the function is a chunk's that another one follows.
-  bool passesOn();
-  /// What a micro-batch counts in the step's loss.
-  FloatAttr getWeight();
   /// Adds up what is measured, each with `weight` if it is a number.
   void measure(FloatAttr weight);
   /// Makes room for the measures that terms are of.
   void addTotals();
-  /// The name of what is shown as a result of the forward pass, or null.
-  StringAttr getMeasure(unsigned result);
-  /// The name of the measure that it is a term of, as of the loss, or null.
-  StringAttr getTerm(unsigned result);
   void setLossScope(Operation *op, StringRef name);
   /// `sum` and the term of this micro-batch, times `weight` if there is one.
   Value addUp(Value sum, Value term, FloatAttr weight, StringRef name);
@@ -117,6 +109,35 @@ LogicalResult Differentiate::differentiate(func::FuncOp function) {
   if (!exit)
     return last->emitOpError("needs to be the return of the loss");
   return Differentiator(function, exit).run();
+}
+
+/// The name of what is shown as a result of the forward pass, or null.
+static StringAttr getMeasure(func::FuncOp function, unsigned result) {
+  return function.getResultAttrOfType<StringAttr>(result, kMeasureAttr);
+}
+
+/// The name of the measure that it is a term of, as of the loss, or null.
+static StringAttr getTerm(func::FuncOp function, unsigned result) {
+  return function.getResultAttrOfType<StringAttr>(result, kTermAttr);
+}
+
+/// Whether the function is a chunk's that another one follows.
+static bool passesOn(func::FuncOp function) {
+  auto output = function.getNumResults() < 1
+                    ? StringAttr()
+                    : function.getResultAttrOfType<StringAttr>(0, kOutputAttr);
+  return output && output.getValue() == kBorder;
+}
+
+/// What a micro-batch counts in the step's loss: each alike, whichever rank has
+/// it.
+static float getWeight(func::FuncOp function) {
+  int64_t microBatches = 1;
+  if (auto attr = function->getAttrOfType<IntegerAttr>(kMicroBatchesAttr))
+    microBatches = attr.getInt();
+  if (auto module = function->getParentOfType<ModuleOp>())
+    microBatches *= getAxisSize(module, kDataAxis);
+  return 1.0f / float(microBatches);
 }
 
 static ParameterAttr getParameter(func::FuncOp function, unsigned index) {
@@ -212,10 +233,11 @@ LogicalResult Differentiator::differentiate(Operation *op) {
 LogicalResult Differentiator::check() {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   unsigned count = exit.getNumOperands();
-  if (count < 1 || (exit.getOperand(0).getType() != scalar && !passesOn()))
+  if (count < 1 ||
+      (exit.getOperand(0).getType() != scalar && !passesOn(function)))
     return exit.emitOpError("needs to return the loss alone, a tensor<f32>");
   for (unsigned index = 1; index < count; ++index)
-    if (!getMeasure(index))
+    if (!getMeasure(function, index))
       return exit.emitOpError("needs to return the loss, a tensor<f32>, and "
                               "behind it measures, but result #")
              << index << " has no 'nn.measure'";
@@ -245,30 +267,15 @@ LogicalResult Differentiator::check() {
   return success();
 }
 
-bool Differentiator::passesOn() {
-  auto output = function.getNumResults() < 1
-                    ? StringAttr()
-                    : function.getResultAttrOfType<StringAttr>(0, kOutputAttr);
-  return output && output.getValue() == kBorder;
-}
-
-StringAttr Differentiator::getTerm(unsigned result) {
-  return function.getResultAttrOfType<StringAttr>(result, kTermAttr);
-}
-
 void Differentiator::addResult(Value value, StringRef role, StringRef name) {
   results.push_back(value);
   resultAttributes.push_back(builder.getDictionaryAttr(
       builder.getNamedAttr(role, builder.getStringAttr(name))));
 }
 
-StringAttr Differentiator::getMeasure(unsigned result) {
-  return function.getResultAttrOfType<StringAttr>(result, kMeasureAttr);
-}
-
 bool Differentiator::isMeasured(Value value, StringAttr name) {
   for (unsigned index = 1; index < exit.getNumOperands(); ++index)
-    if (exit.getOperand(index) == value && getMeasure(index) == name)
+    if (exit.getOperand(index) == value && getMeasure(function, index) == name)
       return true;
   return false;
 }
@@ -315,24 +322,14 @@ Value Differentiator::addUp(Value sum, Value term, FloatAttr weight,
   return total;
 }
 
-/// Each micro-batch counts alike, whichever rank has it.
-FloatAttr Differentiator::getWeight() {
-  int64_t microBatches = 1;
-  if (auto attr = function->getAttrOfType<IntegerAttr>(kMicroBatchesAttr))
-    microBatches = attr.getInt();
-  if (auto module = function->getParentOfType<ModuleOp>())
-    microBatches *= getAxisSize(module, kDataAxis);
-  return builder.getF32FloatAttr(1.0f / float(microBatches));
-}
-
 void Differentiator::addTotals() {
   llvm::SetVector<StringAttr> totals;
   for (unsigned index = 1; index < exit.getNumOperands(); ++index)
-    if (StringAttr total = getTerm(index))
+    if (StringAttr total = getTerm(function, index))
       totals.insert(total);
   // Of one that is a measure itself, these are further terms.
   for (unsigned index = 1; index < exit.getNumOperands(); ++index)
-    totals.remove(getMeasure(index));
+    totals.remove(getMeasure(function, index));
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   for (StringAttr total : totals)
     addResult(addArgument(scalar, kMeasureAttr, total), kMeasureAttr, total);
@@ -341,7 +338,7 @@ void Differentiator::addTotals() {
 void Differentiator::measure(FloatAttr weight) {
   for (unsigned index = 1; index < exit.getNumOperands(); ++index) {
     Value measured = exit.getOperand(index);
-    StringRef name = getMeasure(index).getValue();
+    StringRef name = getMeasure(function, index).getValue();
     Value sum = addArgument(measured.getType(), kMeasureAttr, name);
     Value total = addUpSoFar(sum, measured, name);
     // Counts are added up as they are.
@@ -349,7 +346,7 @@ void Differentiator::measure(FloatAttr weight) {
     if (!total)
       total = addUp(sum, measured, isMean ? weight : FloatAttr(), name);
     addResult(total, kMeasureAttr, name);
-    if (StringAttr term = getTerm(index)) {
+    if (StringAttr term = getTerm(function, index)) {
       NamedAttrList said(resultAttributes.back());
       said.set(kTermAttr, term);
       resultAttributes.back() = said.getDictionary(builder.getContext());
@@ -361,9 +358,9 @@ void Differentiator::measure(FloatAttr weight) {
 void Differentiator::seed() {
   Value value = exit.getOperand(0);
   Location loc = exit.getLoc();
-  FloatAttr weight = getWeight();
+  FloatAttr weight = builder.getF32FloatAttr(getWeight(function));
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  if (passesOn()) {
+  if (passesOn(function)) {
     addResult(value, kOutputAttr, kBorder);
   } else {
     Value lossSum = addArgument(scalar, kInputAttr, "loss_sum");
@@ -376,14 +373,14 @@ void Differentiator::seed() {
     setLossScope(seed, "total");
     addCotangent(seed, of, seed);
   };
-  if (!passesOn())
+  if (!passesOn(function))
     addSeed(value);
   else if (active.contains(value))
     cotangents[value] =
         addArgument(value.getType(), kInputAttr, kBorderGradient);
   for (unsigned index = 1; index < exit.getNumOperands(); ++index)
     if (Value term = exit.getOperand(index);
-        getTerm(index) && active.contains(term))
+        getTerm(function, index) && active.contains(term))
       addSeed(term);
 }
 

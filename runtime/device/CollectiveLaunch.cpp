@@ -191,17 +191,66 @@ static bool checkTransfer(const Call &call, Error &error) {
 // Runs
 //===----------------------------------------------------------------------===//
 
-/// The buffers before the workspace are summed in place.
+/// Whether a schedule of a micro-batch has the launch.
+static bool isOfMicroBatch(const RepriseModel &model,
+                           const RepriseLaunch &launch) {
+  return std::any_of(
+      model.program, model.program + model.numEntries,
+      [&](const RepriseEntry &entry) {
+        const RepriseSchedule &schedule = model.schedules[entry.schedule];
+        return entry.microBatch >= 0 && &launch >= schedule.launches &&
+               &launch < schedule.launches + schedule.numLaunches;
+      });
+}
+
+/// Whether ranks along `axis` have parts of the gradient in a buffer.
+static bool isOfPartsAlong(const RepriseModel &model,
+                           const RepriseBuffer &buffer, int axis) {
+  return std::any_of(model.states, model.states + model.numStates,
+                     [&](const RepriseState &state) {
+                       bool isCut = false;
+                       for (int dim = 0; dim < state.rank; ++dim)
+                         isCut |= state.wholeExtents[dim] > 0 &&
+                                  state.cutAxes[dim] == axis;
+                       return isCut && state.kind == REPRISE_STATE_GRADIENT &&
+                              !state.isElsewhere &&
+                              state.buffer.offset == buffer.offset;
+                     });
+}
+
+/// Whether ranks beside those of the group sum other values in buffer `i`:
+/// those of other samples, or of other parts of a gradient. Else several groups
+/// sum the same one, and their sums have to be equal to the bit.
+static bool isApart(const Call &call, int i) {
+  const SampleAxes axes = sampleAxesOf(call.model);
+  if (!axes.areAll || call.row().numMembers != 0)
+    return false;
+  if (call.row().axis == axes.samples)
+    return isOfPartsAlong(call.model, call.buffer(i), axes.parts);
+  return call.row().axis == axes.parts && !call.row().isOnce &&
+         isOfMicroBatch(call.model, call.launch);
+}
+
+/// The buffers before the workspace are summed in place: first those that other
+/// ranks do not sum.
 template <bool (*sum)(RankMemory &, const Group &, const char *, Number,
                       const Span *, int, Span, Error &)>
 static bool runSum(const Call &call, RankMemory &memory, Error &error) {
-  List<Span> spans;
-  for (int i = 0; i < call.last(); ++i)
-    if (!spans.push(call.span(i)))
-      return error.set("no memory left for %d buffers of %s", call.last(),
-                       call.launch.name);
-  return sum(memory, call.group(), call.launch.name, call.number(),
-             spans.begin(), call.last(), call.span(call.last()), error);
+  for (bool areApart : {true, false}) {
+    List<Span> spans;
+    for (int i = 0; i < call.last(); ++i)
+      if ((memory.hasEngineSums() && isApart(call, i)) == areApart &&
+          !spans.push(call.span(i)))
+        return error.set("no memory left for %d buffers of %s", call.last(),
+                         call.launch.name);
+    Group group = call.group();
+    group.isApart = areApart;
+    if (spans.size() > 0 &&
+        !sum(memory, group, call.launch.name, call.number(), spans.begin(),
+             int(spans.size()), call.span(call.last()), error))
+      return false;
+  }
+  return true;
 }
 
 static bool runAllGather(const Call &call, RankMemory &memory, Error &error) {
@@ -211,7 +260,9 @@ static bool runAllGather(const Call &call, RankMemory &memory, Error &error) {
 
 static bool runReduceScatter(const Call &call, RankMemory &memory,
                              Error &error) {
-  return reduceScatter(memory, call.group(), call.launch.name, call.number(),
+  Group group = call.group();
+  group.isApart = memory.hasEngineSums() && isApart(call, 0);
+  return reduceScatter(memory, group, call.launch.name, call.number(),
                        call.blocks(), call.addresses[0], call.addresses[1],
                        call.span(2), error);
 }

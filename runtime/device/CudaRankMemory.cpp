@@ -93,6 +93,27 @@ static bool combine(Transport &ranks, Needs &needs, Error &error) {
   return good;
 }
 
+/// The groups along several axes whose sums NCCL can make.
+static int countGroups(const RepriseModel &model) {
+  const SampleAxes axes = sampleAxesOf(model);
+  const bool areBoth = axes.areAll && axes.samples >= 0 && axes.parts >= 0 &&
+                       model.axes[axes.samples].size > 1 &&
+                       model.axes[axes.parts].size > 1;
+  return areBoth ? 2 : 0;
+}
+
+bool CudaRankMemory::connectSums(Transport &ranks, Error &error) {
+  if (!usesSums)
+    return true;
+  const SampleAxes axes = sampleAxesOf(model);
+  const int numGroups = countGroups(model);
+  Group groups[2] = {};
+  for (int i = 0; i < numGroups; ++i)
+    groups[i] = groupOf(model, ranks.rank(), i ? axes.parts : axes.samples);
+  return nccl.greetSums(Nccl::kAll, error) &&
+         sums.connect(ranks, groups, numGroups, error);
+}
+
 bool CudaRankMemory::connect(Transport &ranks, Error &error) {
   if (!lanes.findLanes(ranks.rank(), error))
     return false;
@@ -100,8 +121,9 @@ bool CudaRankMemory::connect(Transport &ranks, Error &error) {
                  device.info().multiprocessors};
   ConnectionBlocks blocks;
   if (!combine(ranks, needs, error) ||
-      !shareBlocks(needs.begun > 0 ? 2 : 1, needs.pairs, needs.multiprocessors,
-                   blocks, error))
+      !shareBlocks((needs.begun > 0 ? 2 : 1) *
+                       (1 + (usesSums ? countGroups(model) : 0)),
+                   needs.pairs, needs.multiprocessors, blocks, error))
     return false;
   nccl.setBlocks(blocks);
   if (!nccl.connect(ranks, error))
@@ -112,7 +134,7 @@ bool CudaRankMemory::connect(Transport &ranks, Error &error) {
          nccl.greet(peers.begin(), int(peers.size()), error) &&
          lanes.connect(ranks, error) &&
          (needs.begun == 0 || connectBeside(ranks, error)) &&
-         (!usesSums || nccl.greetSums(error));
+         connectSums(ranks, error);
 }
 
 bool CudaRankMemory::connectBeside(Transport &ranks, Error &error) {
@@ -132,7 +154,7 @@ bool CudaRankMemory::connectBeside(Transport &ranks, Error &error) {
   const char *what = "greeting GPUs once more";
   bool good = nccl.connectBeside(ranks, error) && nccl.goBeside(what, error) &&
               nccl.greet(peers.begin(), int(peers.size()), error) &&
-              (!usesSums || nccl.greetSums(error));
+              connectSums(ranks, error);
   nccl.comeBack();
   return good;
 }

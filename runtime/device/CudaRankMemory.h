@@ -20,7 +20,7 @@ namespace reprise::runtime {
 /// A GPU's memory. Everything is begun on the device's stream, or beside it on
 /// one of its own, and may be captured there: parcels go through NCCL, and sums
 /// are made by kernels of the program, in the order of `sumTree`; or those of
-/// f32 over all ranks by NCCL, in an order of its own.
+/// f32 that it can make by NCCL, in an order of its own.
 class CudaRankMemory final : public RankMemory {
 public:
   CudaRankMemory(const RepriseModel &model, Gpu &device, bool ncclSums)
@@ -61,6 +61,7 @@ public:
                Error &error) override {
     return lanes.receive(what, parcel, error);
   }
+  bool hasEngineSums() const override { return usesSums; }
   EngineSums *engineSums(const Group &group, Number number) override {
     return usesSums && sums.makes(group, number) ? &sums : nullptr;
   }
@@ -75,6 +76,7 @@ public:
 
 private:
   bool connectBeside(Transport &ranks, Error &error);
+  bool connectSums(Transport &ranks, Error &error);
   bool findKernel(CudaModule module, const char *name,
                   List<CudaFunction> &found, Error &error) const;
   bool moveRows(const RowSlots &slots, bool toSlots, Error &error);

@@ -60,6 +60,11 @@ void Nccl::giveUp() {
     take(pair.ranks);
     pair.ranks = nullptr;
   }
+  for (List<Some> *groups : {&ownGroups, &besideGroups})
+    for (Some &group : *groups) {
+      take(group.ranks);
+      group.ranks = nullptr;
+    }
   for (GivenUp &other : others)
     other.hasThread =
         pthread_create(&other.thread, nullptr, giveUpOne, &other) == 0;
@@ -130,6 +135,10 @@ bool Nccl::lookAtAll(double waitedSeconds, Error &error) {
   for (Pair &pair : pairs)
     if (!look(pair.ranks, what, state, error))
       return false;
+  for (List<Some> *groups : {&ownGroups, &besideGroups})
+    for (Some &group : *groups)
+      if (!look(group.ranks, what, state, error))
+        return false;
   return mayCome(what, waitedSeconds, error);
 }
 
@@ -252,6 +261,17 @@ bool Nccl::connectPair(const NcclId &id, bool isFirst, Error &error) {
          settle(pair.ranks, what, error);
 }
 
+bool Nccl::connectGroup(const NcclId &id, int member, int size, Error &error) {
+  const char *what = "connecting a group of GPUs";
+  if (!groups().push({nullptr, size}))
+    return error.set("no memory left for %zu groups of GPUs",
+                     groups().size() + 1);
+  Some &group = groups()[groups().size() - 1];
+  NcclResult code = connectOne(group.ranks, size, id, member, blocks.ofAll);
+  return check(group.ranks, code, what, error) &&
+         settle(group.ranks, what, error);
+}
+
 /// What `calls()` asks of the library is one piece of work; it returns what
 /// went wrong.
 template <typename Calls>
@@ -315,16 +335,17 @@ bool Nccl::greet(const int *peers, int numPeers, Error &error) {
   return meet(what, size_t(2 * numPeers + 1) * kGreeting, begin, error);
 }
 
-bool Nccl::greetSums(Error &error) {
+bool Nccl::greetSums(int group, Error &error) {
   const char *what = "first sums of GPUs";
-  const auto size = size_t(hosts->size());
+  const auto size =
+      size_t(group == kAll ? hosts->size() : groups()[size_t(group)].size);
   auto begin = [&](char *room) {
     char *part = room + kGreeting, *root = part + (size + 1) * kGreeting;
     const NcclSum sums[] = {
         {NcclSum::Whole, room, room, kGreeting / 4, 0},
         {NcclSum::Part, part, part + size * kGreeting, kGreeting / 4, 0},
         {NcclSum::ToRoot, root, root, kGreeting / 4, 0}};
-    return sum(what, sums, 3, error);
+    return sum(what, group, sums, 3, error);
   };
   return meet(what, (size + 3) * kGreeting, begin, error);
 }
@@ -353,10 +374,13 @@ bool Nccl::exchange(const char *what, const Parcel *sends, int numSends,
   return together(used, what, calls, error);
 }
 
-bool Nccl::sum(const char *what, const NcclSum *sums, int numSums,
+bool Nccl::sum(const char *what, int group, const NcclSum *sums, int numSums,
                Error &error) {
-  const NcclRanks used = exchangesBeside ? beside : all;
-  const int64_t size = hosts->size();
+  const Some some = group == kAll
+                        ? Some{exchangesBeside ? beside : all, hosts->size()}
+                        : groups()[size_t(group)];
+  const NcclRanks used = some.ranks;
+  const int64_t size = some.size;
   const NcclLibrary &nccl = library();
   auto calls = [&] {
     NcclResult code = 0;
@@ -401,5 +425,9 @@ bool Nccl::disconnect(Error &error) {
   for (Pair &pair : pairs)
     if (!end(pair.ranks, what, error))
       return false;
+  for (List<Some> *groups : {&ownGroups, &besideGroups})
+    for (Some &group : *groups)
+      if (!end(group.ranks, what, error))
+        return false;
   return (!beside || end(beside, what, error)) && end(all, what, error);
 }

@@ -16,7 +16,7 @@
 
 namespace reprise::runtime {
 
-/// A sum of f32 over all ranks that the library makes.
+/// A sum of f32 over all ranks, or over a group, that the library makes.
 struct NcclSum {
   enum Kind {
     Whole, ///< All have all of it.
@@ -26,7 +26,7 @@ struct NcclSum {
   const void *from;
   void *to;     ///< The same place, or one apart.
   size_t count; ///< Of `to`.
-  int root;     ///< The rank that has it.
+  int root;     ///< The member that has it.
 };
 
 /// The GPUs of all ranks, connected by NCCL. It moves bytes, as work on the
@@ -85,10 +85,17 @@ public:
   bool connectPair(const NcclId &id, bool isFirst, Error &error);
   CudaStream streamOf(int pair) const { return pairs[size_t(pair)].stream; }
 
-  /// Sums a few elements in each way, as `greet` moves bytes.
-  bool greetSums(Error &error);
-  /// Begins sums over all ranks, on the stream of exchanges.
-  bool sum(const char *what, const NcclSum *sums, int numSums, Error &error);
+  /// Connects this rank with others of a group, which call it at once, for what
+  /// is on the stream of exchanges. Groups count from 0, on either stream.
+  bool connectGroup(const NcclId &id, int member, int size, Error &error);
+  /// Of sums.
+  static constexpr int kAll = -1;
+  /// Sums a few elements in each way, as `greet` moves bytes: over all ranks,
+  /// or over the members of a group.
+  bool greetSums(int group, Error &error);
+  /// Begins sums over them, on the stream of exchanges.
+  bool sum(const char *what, int group, const NcclSum *sums, int numSums,
+           Error &error);
 
   /// Begins to send, as the first of a pair, or to receive, on its stream.
   bool move(const char *what, int pair, char *bytes, size_t size, Error &error);
@@ -116,6 +123,13 @@ private:
     bool isFirst;
   };
 
+  /// Some of the ranks.
+  struct Some {
+    NcclRanks ranks;
+    int size;
+  };
+  List<Some> &groups() { return exchangesBeside ? besideGroups : ownGroups; }
+
   const NcclLibrary &library() const { return device.nccl(); }
   template <typename Begin>
   bool meet(const char *what, size_t bytes, Begin begin, Error &error);
@@ -140,6 +154,7 @@ private:
   CudaEvent border = nullptr; ///< Between the two streams.
   bool exchangesBeside = false;
   List<Pair> pairs;
+  List<Some> ownGroups, besideGroups;
   ConnectionBlocks blocks;
   NcclRanks asked = nullptr; ///< Of whom the library has not taken everything.
   Transport *hosts = nullptr;

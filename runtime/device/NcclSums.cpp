@@ -14,12 +14,41 @@ static bool noMemory(Error &error) {
   return error.set("no memory left for sums by NCCL");
 }
 
-/// Begins what is in `sums`.
-bool NcclSums::begin(const char *what, Error &error) {
-  return nccl.sum(what, sums.begin(), int(sums.size()), error);
+int NcclSums::findGroup(const Group &group) const {
+  for (size_t i = 0; i < known.size() && group.isApart; ++i)
+    if (known[i].first == group.first && known[i].stride == group.stride &&
+        known[i].size == group.size)
+      return int(i);
+  return Nccl::kAll;
 }
 
-bool NcclSums::allReduce(const Group & /*group*/, const char *what,
+bool NcclSums::connect(Transport &ranks, const Group *groups, int numGroups,
+                       Error &error) {
+  known.clear();
+  for (int i = 0; i < numGroups; ++i) {
+    const Group &group = groups[i];
+    NcclId id = {};
+    if (group.first == nccl.rank() && !nccl.makeId(id, error))
+      return false;
+    if (!broadcast(ranks, group, "the number of NCCL's run of a group", &id,
+                   sizeof(id), error) ||
+        !nccl.connectGroup(id, group.memberOf(nccl.rank()), group.size,
+                           error) ||
+        !nccl.greetSums(i, error))
+      return false;
+    if (!known.push(group))
+      return noMemory(error);
+  }
+  return true;
+}
+
+/// Begins what is in `sums`.
+bool NcclSums::begin(const Group &group, const char *what, Error &error) {
+  const int number = group.size == nccl.size() ? Nccl::kAll : findGroup(group);
+  return nccl.sum(what, number, sums.begin(), int(sums.size()), error);
+}
+
+bool NcclSums::allReduce(const Group &group, const char *what,
                          const Span *spans, int numSpans, Error &error) {
   sums.clear();
   for (int i = 0; i < numSpans; ++i)
@@ -27,7 +56,7 @@ bool NcclSums::allReduce(const Group & /*group*/, const char *what,
         !sums.push({NcclSum::Whole, spans[i].values, spans[i].values,
                     size_t(spans[i].count), 0}))
       return noMemory(error);
-  return begin(what, error);
+  return begin(group, what, error);
 }
 
 bool NcclSums::reduceScatter(const Group &group, const char *what,
@@ -41,7 +70,7 @@ bool NcclSums::reduceScatter(const Group &group, const char *what,
     if (!sums.push({NcclSum::Part, from, to, size_t(blocks.elements), 0}))
       return noMemory(error);
   }
-  return begin(what, error);
+  return begin(group, what, error);
 }
 
 /// Shares are of unequal sizes, so each is a sum for the member that has it.
@@ -57,5 +86,5 @@ bool NcclSums::reduceShares(const Group &group, const char *what,
                       size_t(share.end - share.begin), member}))
         return noMemory(error);
     }
-  return begin(what, error);
+  return begin(group, what, error);
 }

@@ -39,8 +39,8 @@ static int parseOrdinal(const char *text) {
   return isNumber && number < 1024 ? int(number) : -1;
 }
 
-/// Whether NCCL can sum something: only what all ranks sum has no copies that
-/// other groups of ranks sum.
+/// Whether NCCL can sum something: what all ranks sum, or with samples of their
+/// own and parts of a model what other groups of ranks do not sum.
 static bool checkSums(const RepriseModel &model, Error &error) {
   if (model.numAxes <= 0)
     return error.set("--nccl-sums needs a program for several ranks, but this "
@@ -51,12 +51,13 @@ static bool checkSums(const RepriseModel &model, Error &error) {
       });
   char mesh[200];
   describeMesh(model, mesh, sizeof(mesh));
-  return isOne ||
-         error.set("--nccl-sums needs a program whose ranks are all along one "
-                   "axis, but this one has %s, and sums along one axis at a "
-                   "time, each of which several groups of ranks need to the "
-                   "bit; without the option the program makes them",
-                   mesh);
+  return isOne || sampleAxesOf(model).areAll ||
+         error.set(
+             "--nccl-sums needs a program whose ranks are along one axis, "
+             "or along dp and tp, but this one has %s, and sums along "
+             "one axis at a time, each of which several groups of ranks "
+             "need to the bit; without the option the program makes them",
+             mesh);
 }
 
 /// Whether what only a GPU understands is asked for on one.

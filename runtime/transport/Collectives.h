@@ -35,6 +35,8 @@ void sumTree(Number number, void *out, const void *const *parts, int numParts,
 /// Ranks that are equally far from each other: those along an axis of a mesh.
 struct Group {
   int first, stride, size;
+  /// Other ranks sum nothing that has to be equal to what these sum.
+  bool isApart = false;
 
   /// The rank of member `i`.
   int rankOf(int i) const { return first + i * stride; }
@@ -56,7 +58,8 @@ struct Blocks {
 };
 
 /// Sums over the members of a group that an engine makes by itself, in an order
-/// of its own: their bits are not fixed. This rank is one of several members.
+/// of its own: their bits are not fixed, but equal for all members. This rank
+/// is one of several members.
 class EngineSums {
 public:
   EngineSums() = default;
@@ -98,8 +101,9 @@ public:
                     Error &error) = 0;
   virtual bool receive(const char *what, const LaneParcel &parcel,
                        Error &error) = 0;
-  /// What makes sums of these numbers over the group in place of `sum`; null:
-  /// nothing does.
+  /// Whether something makes sums over some groups in place of `sum`.
+  virtual bool hasEngineSums() const { return false; }
+  /// What makes those of these numbers over the group; null: nothing does.
   virtual EngineSums *engineSums(const Group & /*group*/, Number /*number*/) {
     return nullptr;
   }

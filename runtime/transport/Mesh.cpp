@@ -81,6 +81,14 @@ void reprise::runtime::describeMesh(const RepriseModel &model, char *text,
              model.axes[experts].size);
 }
 
+SampleAxes reprise::runtime::sampleAxesOf(const RepriseModel &model) {
+  const int samples = findAxis(model, "dp"), parts = findAxis(model, "tp");
+  int64_t ranks = 1;
+  for (const int axis : {samples, parts})
+    ranks *= axis < 0 ? 1 : model.axes[axis].size;
+  return {samples, parts, ranks == countRanks(model)};
+}
+
 Shard reprise::runtime::dataShardOf(const RepriseModel &model, int rank) {
   const int axis = findAxis(model, "dp");
   if (axis < 0)

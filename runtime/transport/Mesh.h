@@ -38,6 +38,13 @@ Shard dataShardOf(const RepriseModel &model, int rank);
 /// The ranks that are where `rank` is, but for this axis.
 Group groupOf(const RepriseModel &model, int rank, int axis);
 
+/// Where ranks have samples of their own, or parts of a model, or both.
+struct SampleAxes {
+  int samples, parts; ///< The axes "dp" and "tp"; -1 without one.
+  bool areAll;        ///< Ranks are along no other axis.
+};
+SampleAxes sampleAxesOf(const RepriseModel &model);
+
 /// Whether one of two axes has a part of the other, or is it.
 bool overlap(const RepriseModel &model, int axis, int other);
 

@@ -231,6 +231,11 @@ static LogicalResult verifyCounts(Operation *op, NamedAttribute attribute) {
                << attribute.getValue();
 }
 
+static bool isListOfNames(Attribute value) {
+  auto names = dyn_cast<ArrayAttr>(value);
+  return names && llvm::all_of(names, llvm::IsaPred<StringAttr>);
+}
+
 LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
                                                   NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -260,9 +265,7 @@ LogicalResult NNDialect::verifyOperationAttribute(Operation *op,
     return success();
   if (name == kChunkLayersAttr || name == kGradientCountsAttr)
     return verifyCounts(op, attribute);
-  if (auto names = dyn_cast<ArrayAttr>(value);
-      names && name == kMeasuresAttr &&
-      llvm::all_of(names, [](Attribute one) { return isa<StringAttr>(one); }))
+  if (name == kMeasuresAttr && isListOfNames(value))
     return success();
   if (name == kStageAttr || name == kMicroBatchGroupAttr ||
       name == kEvenNNRowsAttr || name == kExpertRowsAttr)

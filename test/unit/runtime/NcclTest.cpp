@@ -293,7 +293,8 @@ TEST_F(NcclRun, LibrarySumsOverAllRanks) {
     Ended ended = run(settings, [&](Transport &transport, Error &error) {
       Rank rank(transport);
       NcclSums sums(rank.nccl);
-      if (!rank.open(transport, error) || !rank.nccl.greetSums(error))
+      if (!rank.open(transport, error) ||
+          !rank.nccl.greetSums(Nccl::kAll, error))
         return false;
       if (!sums.makes({0, 1, 3}, Number::F32) ||
           sums.makes({0, 1, 3}, Number::BF16) ||
@@ -308,15 +309,15 @@ TEST_F(NcclRun, LibrarySumsOverAllRanks) {
 
 TEST_F(NcclRun, SumsThatDifferAreAnError) {
   auto said = [](NcclSum::Kind kind, size_t count) {
-    return runGpus(2,
-                   [&](Rank &rank, Error &error) {
-                     NcclSum sum = {NcclSum::Whole, rank.at(0), rank.at(0), 64,
-                                    0};
-                     if (rank.number == 1)
-                       sum.kind = kind, sum.count = count;
-                     return rank.nccl.sum("a test", &sum, 1, error) &&
-                            rank.wait(error);
-                   })
+    return runGpus(
+               2,
+               [&](Rank &rank, Error &error) {
+                 NcclSum sum = {NcclSum::Whole, rank.at(0), rank.at(0), 64, 0};
+                 if (rank.number == 1)
+                   sum.kind = kind, sum.count = count;
+                 return rank.nccl.sum("a test", Nccl::kAll, &sum, 1, error) &&
+                        rank.wait(error);
+               })
         .error;
   };
   EXPECT_NE(said(NcclSum::Whole, 65).find("65 of type 7"), std::string::npos);
@@ -330,7 +331,7 @@ TEST_F(NcclRun, ASumThatNobodyJoinsIsGivenUp) {
   Ended ended = run(settings, [&](Transport &transport, Error &error) {
     Rank rank(transport);
     NcclSums sums(rank.nccl);
-    if (!rank.open(transport, error) || !rank.nccl.greetSums(error))
+    if (!rank.open(transport, error) || !rank.nccl.greetSums(Nccl::kAll, error))
       return false;
     const Span span = {rank.at(0), 64};
     if (rank.number == 1 &&
