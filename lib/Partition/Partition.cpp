@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Layout.h"
+#include "Words.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Partition/Passes.h"
@@ -141,15 +141,6 @@ Type Partitioner::getPart(Value value, Spread spread) {
   shape[spread.dim] =
       llvm::divideCeil(shape[spread.dim], ranks / spread.copies);
   return type.clone(shape);
-}
-
-static std::string spell(Spread spread) {
-  std::string text = stringifyWord(spread.word).str();
-  if (spread.isShard())
-    text += "(" + std::to_string(spread.dim) + ")";
-  if (spread.copies > 1)
-    text += " in " + std::to_string(spread.copies) + " copies";
-  return text;
 }
 
 FailureOr<Value> Partitioner::move(Operation *cause, Value value, Spread from,

@@ -166,6 +166,7 @@ RecomputeOptions RecomputeOptions::get(remat::RequestAttr request) {
 static void addJoint(OpPassManager &manager, bool inference) {
   manager.addPass(partition::createAnnotateLayout());
   manager.addPass(partition::createPartition());
+  manager.addPass(partition::createVerifyLayout());
   if (inference)
     manager.addPass(autodiff::createDeriveInference());
   manager.addPass(partition::createPartitionExperts());
@@ -177,6 +178,7 @@ static void addJoint(OpPassManager &manager, bool inference) {
   manager.addNestedPass<func::FuncOp>(autodiff::createChunkHead());
   manager.addPass(autodiff::createGroupGradients());
   manager.addPass(autodiff::createAddOptimizer());
+  manager.addPass(partition::createVerifyLayout());
 }
 
 /// The chunks of a pipeline instead, each differentiated by itself, and the
@@ -184,6 +186,7 @@ static void addJoint(OpPassManager &manager, bool inference) {
 static void addChunks(OpPassManager &manager, bool inference) {
   manager.addPass(partition::createAnnotateLayout());
   manager.addPass(partition::createPartition());
+  manager.addPass(partition::createVerifyLayout());
   if (inference)
     manager.addPass(autodiff::createDeriveInference());
   manager.addPass(partition::createPartitionExperts());
@@ -331,6 +334,7 @@ static void buildPipelineOfStages(OpPassManager &manager, Phase from, Phase to,
     manager.addPass(stages::createUnrollStages());
     OpPassManager &stage = manager.nest<ModuleOp>();
     stage.addPass(autodiff::createAddOptimizer());
+    stage.addPass(partition::createVerifyLayout());
     addKernels(stage, target.rowsApart);
   }
   if (passes(Phase::RT))

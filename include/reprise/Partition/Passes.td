@@ -154,4 +154,41 @@ def PartitionExperts : Pass<"reprise-partition-experts", "::mlir::ModuleOp"> {
   let dependentDialects = ["::reprise::nn::NNDialect"];
 }
 
+def VerifyLayout : Pass<"reprise-verify-layout", "::mlir::ModuleOp"> {
+  let summary = "Prove that ranks make parts of one model";
+  let description = [{
+    Goes from the words of arguments, `nn.layout`, through a rank's `@forward` by rules that each op
+    has for itself: they know nothing of how `reprise-annotate-layout` chooses and where
+    `reprise-partition` puts moves. What it proves along `tp`:
+
+    * What ranks have parts of a sum of, `P`, is read by what is linear in it alone, and each move
+      begins at the word that it needs.
+    * Ranks have parts along dimensions that an op keeps apart, and draw for these at random.
+    * What is read for parts is in parts or `R`, so that its gradient is summed. Ids and other data
+      have none.
+    * The results are `I`: the loss is one number.
+
+    Of a `@step` with an update: the gradient of each parameter is summed over ranks along exactly the
+    axes along which it is a part of a sum, once, before the update reads it. These are the axis of
+    the samples, those along which the parameter is `R`, and `pp` if two stages have it. The loss is
+    summed along `dp`.
+
+    Without `nn.mesh` there is nothing to prove. Changes nothing.
+
+    ```mlir
+    module attributes {nn.mesh = #nn.mesh<tp = 2>} {
+      func.func @forward(%x: tensor<2x4xf32>, %w: tensor<3x4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>, nn.layout = #nn.layout<tp = S(0)>},
+                         %v: tensor<4x3xf32> {nn.parameter = #nn.parameter<name = "v", init = zeros>, nn.layout = #nn.layout<tp = S(1)>}) -> tensor<2x4xf32> {
+        %own = nn.replicate %x over "tp" : tensor<2x4xf32>
+        %h = nn.linear %own, %w out_in : (tensor<2x4xf32>, tensor<3x4xf32>) -> tensor<2x3xf32>
+        %y = nn.linear %h, %v out_in : (tensor<2x3xf32>, tensor<4x3xf32>) -> tensor<2x4xf32>
+        %sum = nn.all_reduce %y over "tp" : tensor<2x4xf32>
+        return %sum : tensor<2x4xf32>
+      }
+    }
+    // %own: R, %h: S(1), %y: P, %sum: I
+    ```
+  }];
+}
+
 #endif // REPRISE_PARTITION_PASSES

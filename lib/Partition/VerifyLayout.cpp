@@ -1,0 +1,231 @@
+//===- VerifyLayout.cpp - Proves how values are spread ----------*- C++ -*-===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Words.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "reprise/Dialect/NN/Parts.h"
+#include "reprise/Dialect/NN/Phases.h"
+#include "reprise/Interfaces/Facts.h"
+#include "reprise/Partition/Passes.h"
+#include "reprise/Support/Borders.h"
+#include "llvm/ADT/SetOperations.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace reprise::partition {
+#define GEN_PASS_DEF_VERIFYLAYOUT
+#include "reprise/Partition/Passes.h.inc"
+} // namespace reprise::partition
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::nn;
+using namespace reprise::partition;
+
+namespace {
+/// The words of a rank's forward pass, from those of its arguments on.
+class ForwardVerifier {
+public:
+  explicit ForwardVerifier(func::FuncOp forward) : forward(forward) {}
+  LogicalResult run(MeshAttr mesh);
+
+private:
+  LogicalResult verify(Operation *op);
+
+  func::FuncOp forward;
+  DenseMap<Value, Read> reads;
+};
+
+/// The axes along which something is summed, each once.
+using Axes = llvm::SmallSetVector<StringRef, 4>;
+
+/// What the update of a step sums over ranks.
+class SumVerifier {
+public:
+  SumVerifier(func::FuncOp step, MeshAttr mesh)
+      : step(step), mesh(mesh), update(findPhase(step, StepPhase::Update)) {}
+  LogicalResult run();
+
+private:
+  LogicalResult verifyGradient(BlockArgument argument, Value gradient);
+  LogicalResult verifyLoss();
+  /// The axes of the sums over ranks that lead to `value` in the update.
+  FailureOr<Axes> getSummed(Value value) const;
+  /// Those along which a parameter's gradient is a part of a sum.
+  Axes getPartial(BlockArgument argument);
+
+  func::FuncOp step;
+  MeshAttr mesh;
+  Operation *update;
+};
+
+struct VerifyLayout : public partition::impl::VerifyLayoutBase<VerifyLayout> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto mesh = module->getAttrOfType<MeshAttr>(kMeshAttr);
+    if (!mesh)
+      return markAllAnalysesPreserved();
+    auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
+    auto step = module.lookupSymbol<func::FuncOp>(kStepFunction);
+    if (forward && mesh.getSize(kTensorAxis) > 1 &&
+        failed(ForwardVerifier(forward).run(mesh)))
+      return signalPassFailure();
+    if (step && findPhase(step, StepPhase::Update) &&
+        failed(SumVerifier(step, mesh).run()))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The forward pass
+//===----------------------------------------------------------------------===//
+
+/// What draws for a part draws for these elements of the whole.
+static LogicalResult verifyDrawn(Operation *op, Spread spread) {
+  auto own = dyn_cast<Partitionable>(op);
+  auto rate = op->getAttrOfType<FloatAttr>("rate");
+  if (!own || !rate || rate.getValue().isZero() || !spread.isShard())
+    return success();
+  std::optional<int64_t> dim = own.getDrawnDim(spread.dim);
+  auto part = op->getAttrOfType<PartAttr>("part");
+  if (!dim || (part && part.getDim() == *dim))
+    return success();
+  return op->emitOpError("needs to draw for its part along 'tp' of dimension ")
+         << *dim << ", but "
+         << (part
+                 ? "draws for one of dimension " + std::to_string(part.getDim())
+                 : std::string("draws on all ranks alike"));
+}
+
+LogicalResult ForwardVerifier::verify(Operation *op) {
+  SmallVector<Read> own;
+  for (Value operand : op->getOperands())
+    own.push_back(reads.lookup(operand));
+  FailureOr<SmallVector<Spread>> spreads = inferSpreads(op, own);
+  if (failed(spreads))
+    return failure();
+  bool isData = llvm::all_of(own, [](const Read &read) { return read.isData; });
+  for (auto [result, spread] : llvm::zip_equal(op->getResults(), *spreads))
+    reads[result] = {spread,
+                     isData || getElementTypeOrSelf(result).isInteger()};
+  return op->getNumResults() == 0 ? success()
+                                  : verifyDrawn(op, spreads->front());
+}
+
+LogicalResult ForwardVerifier::run(MeshAttr mesh) {
+  for (BlockArgument argument : forward.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto layout = forward.getArgAttrOfType<LayoutAttr>(index, kLayoutAttr);
+    auto parameter =
+        forward.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
+    reads[argument] = {Spread::get(layout, mesh.getSize(kHeadCopiesAxis)),
+                       !parameter || parameter.getFrozen()};
+  }
+  Block &block = forward.getBody().front();
+  for (Operation &op : block.without_terminator())
+    if (failed(verify(&op)))
+      return failure();
+  for (auto [index, value] :
+       llvm::enumerate(block.getTerminator()->getOperands()))
+    if (Spread spread = reads.lookup(value).spread; spread != Spread())
+      return block.getTerminator()->emitOpError(
+                 "needs I along 'tp' as result #")
+             << index << ", one number for all ranks, but got "
+             << spell(spread);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The update
+//===----------------------------------------------------------------------===//
+
+FailureOr<Axes> SumVerifier::getSummed(Value value) const {
+  Axes axes;
+  for (Operation *op = value.getDefiningOp(); op;) {
+    bool isSum = sumsOverRanks(op);
+    bool isShare = !isCollective(op) && !getAxis(op).empty();
+    if (!update->isBeforeInBlock(op) || !(isSum || isShare))
+      break;
+    if (isSum && !axes.insert(getAxis(op)))
+      return op->emitOpError("sums over ranks along '")
+             << getAxis(op) << "' what is such a sum already";
+    value = op->getOperand(cast<OpResult>(value).getResultNumber());
+    op = value.getDefiningOp();
+  }
+  return axes;
+}
+
+Axes SumVerifier::getPartial(BlockArgument argument) {
+  unsigned index = argument.getArgNumber();
+  auto layout = step.getArgAttrOfType<LayoutAttr>(index, kLayoutAttr);
+  Axes axes;
+  StringRef samples = getSamplesAxis(layout);
+  for (StringRef axis : kMeshAxes) {
+    bool isUsedApart = layout && layout.getWord(axis) == Word::Replicated &&
+                       axis != kExpertCopiesAxis;
+    if (mesh.getSize(axis) > 1 && (axis == samples || isUsedApart))
+      axes.insert(axis);
+  }
+  if (step.getArgAttr(index, kSumStagesAttr))
+    axes.insert(kPipeAxis);
+  return axes;
+}
+
+static std::string spell(const Axes &axes) {
+  return axes.empty() ? "none" : llvm::join(axes, ", ");
+}
+
+LogicalResult SumVerifier::verifyGradient(BlockArgument argument,
+                                          Value gradient) {
+  FailureOr<Axes> summed = getSummed(gradient);
+  if (failed(summed))
+    return failure();
+  Axes partial = getPartial(argument);
+  if (llvm::set_is_subset(*summed, partial) &&
+      llvm::set_is_subset(partial, *summed))
+    return success();
+  auto parameter = step.getArgAttrOfType<ParameterAttr>(argument.getArgNumber(),
+                                                        kParameterAttr);
+  return step.emitError("needs the gradient of '")
+         << parameter.getName() << "' summed along " << spell(partial)
+         << ", but it is summed along " << spell(*summed);
+}
+
+/// It is that of all samples.
+LogicalResult SumVerifier::verifyLoss() {
+  Operation *exit = step.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands())) {
+    auto output = step.getResultAttrOfType<StringAttr>(index, kOutputAttr);
+    if (!output || output.getValue() != "loss" || mesh.getSize(kDataAxis) == 1)
+      continue;
+    FailureOr<Axes> summed = getSummed(value);
+    if (failed(summed))
+      return failure();
+    if (!summed->contains(kDataAxis))
+      return step.emitError("needs the loss summed along 'dp', but it is "
+                            "summed along ")
+             << spell(*summed);
+  }
+  return success();
+}
+
+LogicalResult SumVerifier::run() {
+  for (auto rule : step.getOps<ParameterUpdate>()) {
+    Value parameter = rule.getParameter();
+    if (Operation *share = parameter.getDefiningOp())
+      parameter = share->getOperand(0);
+    auto argument = dyn_cast<BlockArgument>(parameter);
+    if (argument && step.getArgAttr(argument.getArgNumber(), kParameterAttr) &&
+        failed(verifyGradient(argument, rule.getGradient())))
+      return failure();
+  }
+  return verifyLoss();
+}
