@@ -8,6 +8,7 @@
 
 #include "reprise/Report/Plan.h"
 #include "LinkClock.h"
+#include "Ranks.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Workload.h"
@@ -128,6 +129,22 @@ static int64_t getLayerBytes(const LayerShape &shape,
   return bytes;
 }
 
+static std::map<int64_t, LayerShape> describeLayers(func::FuncOp step) {
+  std::map<int64_t, LayerShape> shapes;
+  for (Operation &op : nn::getForward(step.getBody().front())) {
+    nn::ScopeAttr scope = nn::getScope(&op);
+    if (!scope || scope.getLayer() < 0 || op.getNumResults() == 0)
+      continue;
+    LayerShape none;
+    none.attentionDropout = none.hiddenDropout = none.normsBefore = false;
+    LayerShape &shape =
+        shapes.try_emplace(scope.getLayer(), none).first->second;
+    if (auto part = dyn_cast<LayerPart>(op))
+      part.describeLayer(shape);
+  }
+  return shapes;
+}
+
 FailureOr<Reference>
 report::computeReference(func::FuncOp step, const megatron::Options &options,
                          const megatron::Parallelism &parallelism) {
@@ -137,18 +154,7 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
     return step.emitError("full recompute needs a number of layers of at least "
                           "1, but got ")
            << options.numLayers;
-  std::map<int64_t, megatron::LayerShape> shapes;
-  for (Operation &op : nn::getForward(step.getBody().front())) {
-    nn::ScopeAttr scope = nn::getScope(&op);
-    if (!scope || scope.getLayer() < 0 || op.getNumResults() == 0)
-      continue;
-    megatron::LayerShape none;
-    none.attentionDropout = none.hiddenDropout = none.normsBefore = false;
-    LayerShape &shape =
-        shapes.try_emplace(scope.getLayer(), none).first->second;
-    if (auto part = dyn_cast<LayerPart>(op))
-      part.describeLayer(shape);
-  }
+  std::map<int64_t, LayerShape> shapes = describeLayers(step);
   auto chunks = step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr);
   // Segments begin anew in each chunk.
   auto getIndexInChunk = [&](int64_t layer) {
@@ -161,7 +167,11 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
     return layer;
   };
   std::set<int64_t> further = getFurtherLayers(step);
-  Reference reference = {parallelism, {}, {}};
+  Reference reference = {parallelism, {}, {}, {}};
+  bool hasExperts = llvm::any_of(
+      shapes, [](const auto &known) { return known.second.experts != 0; });
+  if (hasExperts)
+    reference.model = countModel(step, shapes);
   for (auto &[layer, shape] : shapes) {
     bool hasWidth = shape.feedForward != 0 || shape.expertWidth != 0;
     if (shape.hidden == 0 || shape.heads == 0 || !hasWidth)

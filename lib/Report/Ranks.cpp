@@ -217,10 +217,22 @@ static std::string formatRank(const megatron::Parallelism &parallelism) {
   return text;
 }
 
+/// "46702792704 parameters, of which a token meets 12879925248"; empty without
+/// experts.
+static std::string formatModel(const Reference &reference) {
+  if (!reference.model)
+    return "";
+  return std::to_string(reference.model->parameters) +
+         " parameters, of which a token meets " +
+         std::to_string(reference.model->activeParameters);
+}
+
 void report::printRanks(raw_ostream &os, const Plan &plan) {
   if (!plan.reference || plan.reference->ranks.empty())
     return;
   os << "\n";
+  if (std::string model = formatModel(*plan.reference); !model.empty())
+    printText(os, "the model has " + model);
   printText(os, "Megatron's accounting of " +
                     formatRank(plan.reference->parallelism) +
                     ": 18 bytes for each parameter that is trained, 2 of "
@@ -241,6 +253,10 @@ void report::printRanks(raw_ostream &os, const Plan &plan) {
 }
 
 void report::writeRanks(json::OStream &json, const Plan &plan) {
+  if (const std::optional<ModelSize> &model = plan.reference->model) {
+    json.attribute("parameters", model->parameters);
+    json.attribute("active_parameters", model->activeParameters);
+  }
   json.attributeArray("ranks", [&] {
     for (const megatron::Rank &rank : plan.reference->ranks)
       json.object([&] {
@@ -269,5 +285,6 @@ json::Value report::describeRanks(const Plan &plan) {
         {"peak", formatBytes(rank.getPeakBytes())},
     });
   return json::Object{{"who", formatRank(plan.reference->parallelism)},
+                      {"model", formatModel(*plan.reference)},
                       {"rows", std::move(rows)}};
 }

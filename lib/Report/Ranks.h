@@ -12,12 +12,17 @@
 #include "reprise/Report/Plan.h"
 #include "llvm/Support/JSON.h"
 
-/// Nothing, or null, without a reference.
+/// All but `countModel` give nothing, or null, without a reference.
 namespace reprise::report {
+/// The parameters of all layers, of which `shapes` has the experts.
+ModelSize countModel(mlir::func::FuncOp step,
+                     const std::map<int64_t, LayerShape> &shapes);
+
 /// A table of the ranks, by pipeline stage.
 void printRanks(llvm::raw_ostream &os, const Plan &plan);
 
-/// The key "ranks"; needs `plan.reference`.
+/// The keys "parameters" and "active_parameters" of a model with experts, and
+/// "ranks"; needs `plan.reference`.
 void writeRanks(llvm::json::OStream &json, const Plan &plan);
 
 /// What lib/Report/Page.html names.

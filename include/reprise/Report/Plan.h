@@ -35,11 +35,18 @@ struct MemoryPlan {
   int64_t getGradientsInActivations() const;
 };
 
+/// Parameters of a whole model.
+struct ModelSize {
+  int64_t parameters = 0;
+  int64_t activeParameters = 0; ///< of these, what one token meets
+};
+
 /// What Megatron would keep, for comparison.
 struct Reference {
   megatron::Parallelism parallelism;
   std::map<int64_t, int64_t> layerBytes; ///< of one rank, by layer
   std::vector<megatron::Rank> ranks;     ///< one of each pipeline stage
+  std::optional<ModelSize> model;        ///< of one with experts
 };
 
 /// What is known of an op of the forward pass beside what is decided.

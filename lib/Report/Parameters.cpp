@@ -1,0 +1,70 @@
+//===- Parameters.cpp - What a model has, and what a token meets ----------===//
+//
+// Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks.h"
+#include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Interfaces/Differentiable.h"
+#include "reprise/Interfaces/Facts.h"
+#include "reprise/Interfaces/Partitionable.h"
+
+using namespace mlir;
+using namespace reprise;
+using namespace reprise::report;
+
+/// The name of the parameter that `argument` is, or is a copy of in bf16.
+static StringRef getParameter(func::FuncOp step, unsigned argument) {
+  if (auto parameter = step.getArgAttrOfType<nn::ParameterAttr>(
+          argument, nn::kParameterAttr))
+    return parameter.getName();
+  auto working = step.getArgAttrOfType<StringAttr>(argument, nn::kWorkingAttr);
+  return working ? working.getValue() : "";
+}
+
+/// Experts that a token meets of those whose weights `use` reads, `[E, ...]`; 0
+/// if these are no weights of experts.
+static int64_t getSlots(OpOperand &use,
+                        const std::map<int64_t, LayerShape> &shapes) {
+  auto part = dyn_cast<Partitionable>(use.getOwner());
+  nn::ScopeAttr scope = nn::getScope(use.getOwner());
+  if (!part || part.getExpertOperands().empty() || !scope)
+    return 0;
+  auto shape = shapes.find(scope.getLayer());
+  return shape == shapes.end() ? 0 : shape->second.slots;
+}
+
+/// A bias that no gradient reaches, a router's, is not counted, as nobody does.
+ModelSize report::countModel(func::FuncOp step,
+                             const std::map<int64_t, LayerShape> &shapes) {
+  struct Known {
+    int64_t elements = 0, active = 0;
+    bool isDifferentiated = false;
+  };
+  std::map<StringRef, Known> parameters;
+  for (BlockArgument argument : step.getArguments()) {
+    StringRef name = getParameter(step, argument.getArgNumber());
+    if (name.empty())
+      continue;
+    Known &known = parameters[name];
+    auto type = cast<ShapedType>(argument.getType());
+    if (known.elements == 0)
+      known.elements = known.active = type.getNumElements();
+    for (OpOperand &use : argument.getUses()) {
+      // A head in chunks makes its gradients itself.
+      known.isDifferentiated |= isa<Differentiable, RowChunks>(use.getOwner());
+      if (int64_t slots = getSlots(use, shapes))
+        known.active = known.elements / type.getDimSize(0) * slots;
+    }
+  }
+  ModelSize size;
+  for (const auto &[name, known] : parameters)
+    if (known.isDifferentiated) {
+      size.parameters += known.elements;
+      size.activeParameters += known.active;
+    }
+  return size;
+}
