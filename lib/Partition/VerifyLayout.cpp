@@ -199,14 +199,23 @@ LogicalResult SumVerifier::verifyGradient(BlockArgument argument,
          << ", but it is summed along " << spell(*summed);
 }
 
-/// It is that of all samples.
+/// It is that of all samples, and so is each term that the update adds to it.
 LogicalResult SumVerifier::verifyLoss() {
   Operation *exit = step.getBody().front().getTerminator();
+  SmallVector<Value> terms;
   for (auto [index, value] : llvm::enumerate(exit->getOperands())) {
     auto output = step.getResultAttrOfType<StringAttr>(index, kOutputAttr);
-    if (!output || output.getValue() != "loss" || mesh.getSize(kDataAxis) == 1)
+    if (output && output.getValue() == "loss" && mesh.getSize(kDataAxis) > 1)
+      terms.push_back(value);
+  }
+  while (!terms.empty()) {
+    Value term = terms.pop_back_val();
+    Operation *op = term.getDefiningOp();
+    if (op && update->isBeforeInBlock(op) && getAxis(op).empty()) {
+      llvm::append_range(terms, op->getOperands());
       continue;
-    FailureOr<Axes> summed = getSummed(value);
+    }
+    FailureOr<Axes> summed = getSummed(term);
     if (failed(summed))
       return failure();
     if (!summed->contains(kDataAxis))

@@ -217,9 +217,7 @@ LogicalResult Replayer::serve(Operation *reader) {
       makeOnTheWay(made, reader);
     return success();
   }
-  bool isLate = reader->hasTrait<OpTrait::IsTerminator>() ||
-                (step.update && step.update->isBeforeInBlock(reader));
-  if (isLate) {
+  if (step.isLate(reader)) {
     InFlightDiagnostic error = reader->emitOpError(
         "needs to read values that are kept, after the last micro-batch's "
         "backward phase, but got ");

@@ -40,8 +40,7 @@ remat::getInnerResults(const Step &step, Operation *op,
   for (OpResult result : op->getResults()) {
     auto leaves = llvm::find_if(result.getUsers(), [&](Operation *user) {
       // What a chunk of a model passes on is read when it is sent.
-      return user->hasTrait<OpTrait::IsTerminator>() ||
-             (step.isForward(user) && !isInside(user));
+      return step.isLate(user) || (step.isForward(user) && !isInside(user));
     });
     if (leaves == result.getUsers().end())
       inner.push_back(result.getResultNumber());

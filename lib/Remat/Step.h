@@ -31,6 +31,13 @@ struct Step {
     return !isForward(op) && !op->hasTrait<mlir::OpTrait::IsTerminator>();
   }
 
+  /// Whether `op` comes when no backward phase follows, so that it can only
+  /// read kept values: it returns them, or is of the update.
+  bool isLate(mlir::Operation *op) const {
+    return op->hasTrait<mlir::OpTrait::IsTerminator>() ||
+           (update && update->isBeforeInBlock(op));
+  }
+
   /// Whether `value` is a result of the forward phase that is decided as
   /// recompute.
   bool isDropped(mlir::Value value) const;

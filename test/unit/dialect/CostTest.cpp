@@ -50,7 +50,8 @@ const char *const kArguments =
     "%experts: tensor<4x96x24xf32>, %gate: tensor<2x8x1xf32>, "
     "%rows: tensor<4xf32>, %narrow: tensor<8x4xf32>, "
     "%vn: tensor<2x8x15xf32>, %nh: tensor<2x8x39xf32>, %kr: tensor<2x8x4xf32>, "
-    "%ks: tensor<2x8x36xf32>, %all: tensor<2x5xi32>";
+    "%ks: tensor<2x8x36xf32>, %all: tensor<2x5xi32>, "
+    "%rounds: tensor<4x3xi32>";
 
 const Case kCases[] = {
     {"nn.embedding %ids, %e",
@@ -243,6 +244,8 @@ const Case kCases[] = {
      "(tensor<2x8x24xf32>) -> tensor<2x4x24xf32>", 192},
     {"nn.gather_offsets %offsets over \"ep\"",
      "(tensor<5xi32>) -> (tensor<2x5xi32>, tensor<3xi32>)", 0},
+    {"nn.round_offsets %rounds round 1", "(tensor<4x3xi32>) -> tensor<3xi32>",
+     0},
     {"nn.send_rows %xr, %all over \"ep\"",
      "(tensor<32x24xf32>, tensor<2x5xi32>) -> tensor<64x24xf32>", 0},
     {"nn.return_rows %xr, %all over \"ep\"",
