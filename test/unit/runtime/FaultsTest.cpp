@@ -107,13 +107,23 @@ Disk *disk = nullptr;
 
 } // namespace
 
-/// Whether this call fails; or the program ends.
-static bool meetsFault() {
-  if (fault == Fault::None || --callsUntilFault != 0)
-    return false;
+/// Whether the fault is in this call. Each is counted once: threads and other
+/// ranks count, too.
+static bool isCounted() {
+  return fault != Fault::None && --callsUntilFault == 0;
+}
+
+static void fail() {
   if (fault == Fault::Kill)
     kill(getpid(), SIGKILL);
   errno = ENOSPC;
+}
+
+/// Whether this call fails; or the program ends.
+static bool meetsFault() {
+  if (!isCounted())
+    return false;
+  fail();
   return true;
 }
 
@@ -136,11 +146,14 @@ int __wrap_open(const char *path, int flags, mode_t mode) {
   return file;
 }
 ssize_t __wrap_write(int file, const void *bytes, size_t count) {
-  if (fault == Fault::Kill && callsUntilFault == 1)
-    __real_write(file, bytes, count / 2);
   if (disk)
     disk->wrote(file);
-  return meetsFault() ? -1 : __real_write(file, bytes, count);
+  if (!isCounted())
+    return __real_write(file, bytes, count);
+  if (fault == Fault::Kill)
+    __real_write(file, bytes, count / 2);
+  fail();
+  return -1;
 }
 // Programs die here, not machines: nothing needs to get to the disk.
 int __wrap_fsync(int file) {

@@ -35,7 +35,7 @@ def NN_GatherOffsetsOp : NN_CollectiveOp<"gather_offsets", [NN_NeverReplayed]> {
 
     ```mlir
     %all, %own = nn.gather_offsets %offsets over "ep" : (tensor<5xi32>) -> (tensor<2x5xi32>, tensor<3xi32>)
-    %all, %own = nn.gather_offsets %offsets over "ep" rows 8 : (tensor<5xi32>) -> (tensor<2x5xi32>, tensor<4x3xi32>)
+    %all8, %rounds = nn.gather_offsets %offsets over "ep" rows 8 : (tensor<5xi32>) -> (tensor<2x5xi32>, tensor<4x3xi32>)
     ```
   }];
   let arguments = (ins NN_Ids:$offsets, StrAttr:$axis, OptionalAttr<I64Attr>:$rows);
