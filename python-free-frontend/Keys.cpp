@@ -530,8 +530,7 @@ static const Key rows[] = {
     {"moe_expert_rows_per_round", "parallel", parallel<&Parallel::expertRows>,
      Need::Unset, "unset",
      "Rows that an expert has at a time where ranks have some of the experts: "
-     "others come in further rounds, with the same results; unset: all come at "
-     "once",
+     "others come in further rounds; unset: all come at once",
      Bound::Positive, "", "", int64_t(1) << 31},
     {"use_distributed_optimizer", "parallel",
      parallel<&Parallel::distributedOptimizer>, Need::Defaulted, "false",

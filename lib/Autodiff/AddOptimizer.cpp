@@ -271,6 +271,26 @@ void Signature::finish() {
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// A term is measured, and so is the number that it is a term of.
+static LogicalResult checkTerms(func::FuncOp step) {
+  auto scalar = RankedTensorType::get({}, Float32Type::get(step.getContext()));
+  auto get = [&](unsigned index, StringRef attribute) {
+    return step.getResultAttrOfType<StringAttr>(index, attribute);
+  };
+  llvm::StringMap<Type> measures;
+  for (unsigned index = 0; index < step.getNumResults(); ++index)
+    if (StringAttr name = get(index, kMeasureAttr))
+      measures[name.getValue()] = step.getResultTypes()[index];
+  for (unsigned index = 0; index < step.getNumResults(); ++index)
+    if (StringAttr total = get(index, kTermAttr);
+        total && (!get(index, kMeasureAttr) ||
+                  measures.lookup(total.getValue()) != scalar))
+      return step.emitError("needs result #")
+             << index << " to be a measure, as a term of '" << total.getValue()
+             << "', and that to be one, a tensor<f32>";
+  return success();
+}
+
 LogicalResult AddOptimizer::check(func::FuncOp step) {
   if (!step.getBody().hasOneBlock())
     return step.emitError("needs one block to append to, but got ")
@@ -294,7 +314,7 @@ LogicalResult AddOptimizer::check(func::FuncOp step) {
   if (!getOperation()->getAttrOfType<DictionaryAttr>(kTrainAttr))
     return getOperation().emitError(
         "needs the hyper-parameters, 'nn.train', on the module");
-  return success();
+  return checkTerms(step);
 }
 
 FailureOr<double> AddOptimizer::getNumber(StringRef key) {

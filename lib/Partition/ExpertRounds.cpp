@@ -32,6 +32,9 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::nn;
 
+/// The program has the ops of all rounds of all layers.
+static constexpr int64_t kMostRounds = 1024;
+
 namespace {
 /// Of one choice of experts: what ranks do with the rows of their experts.
 class RoundSplitter {
@@ -188,6 +191,12 @@ void RoundSplitter::buildRound(int64_t round, Value own) {
 
 LogicalResult RoundSplitter::run() {
   int64_t count = countRounds();
+  if (count > kMostRounds)
+    return gather.emitOpError("needs at most ")
+           << kMostRounds << " rounds, each of which is compiled, but with "
+           << rows << " rows of an expert it has " << count
+           << ": 'moe_expert_rows_per_round' needs to be at least "
+           << llvm::divideCeil(count * rows, kMostRounds);
   if (failed(findOps()))
     return failure();
   if (count <= 1 || ops.empty())

@@ -149,7 +149,7 @@ ExpertPartitioner::getRouting(Operation *op, Value offsets, Value inverse) {
     return &routing;
   Operation *sort = offsets.getDefiningOp();
   int64_t experts = getTensor(offsets).getNumElements() - 1;
-  if (!sort || !inverse)
+  if (!sort || sort->getNumResults() < 2 || !inverse)
     return op->emitOpError("needs rows of tokens, sorted by nn.sort_rows, to "
                            "be on ")
            << ranks << " ranks along 'ep'";

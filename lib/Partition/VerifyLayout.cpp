@@ -73,7 +73,7 @@ struct VerifyLayout : public partition::impl::VerifyLayoutBase<VerifyLayout> {
       return markAllAnalysesPreserved();
     auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
     auto step = module.lookupSymbol<func::FuncOp>(kStepFunction);
-    if (forward && mesh.getSize(kTensorAxis) > 1 &&
+    if (forward && !forward.isExternal() && mesh.getSize(kTensorAxis) > 1 &&
         failed(ForwardVerifier(forward).run(mesh)))
       return signalPassFailure();
     if (step && findPhase(step, StepPhase::Update) &&
@@ -92,10 +92,17 @@ struct VerifyLayout : public partition::impl::VerifyLayoutBase<VerifyLayout> {
 static LogicalResult verifyDrawn(Operation *op, Spread spread) {
   auto own = dyn_cast<Partitionable>(op);
   auto rate = op->getAttrOfType<FloatAttr>("rate");
-  if (!own || !rate || rate.getValue().isZero() || !spread.isShard())
+  if (!own || !rate || rate.getValue().isZero())
     return success();
-  std::optional<int64_t> dim = own.getDrawnDim(spread.dim);
   auto part = op->getAttrOfType<PartAttr>("part");
+  if (part && part.getAxis() != kTensorAxis)
+    part = nullptr;
+  std::optional<int64_t> dim;
+  if (spread.isShard())
+    dim = own.getDrawnDim(spread.dim);
+  else if (part)
+    return op->emitOpError("draws for its part along 'tp' what all ranks need "
+                           "to draw alike");
   if (!dim || (part && part.getDim() == *dim))
     return success();
   return op->emitOpError("needs to draw for its part along 'tp' of dimension ")
@@ -229,7 +236,8 @@ LogicalResult SumVerifier::verifyLoss() {
 LogicalResult SumVerifier::run() {
   for (auto rule : step.getOps<ParameterUpdate>()) {
     Value parameter = rule.getParameter();
-    if (Operation *share = parameter.getDefiningOp())
+    if (Operation *share = parameter.getDefiningOp();
+        share && share->getNumOperands() != 0)
       parameter = share->getOperand(0);
     auto argument = dyn_cast<BlockArgument>(parameter);
     if (argument && step.getArgAttr(argument.getArgNumber(), kParameterAttr) &&

@@ -15,6 +15,7 @@
 
 #include "Words.h"
 #include "reprise/Dialect/NN/NNActivationOps.h"
+#include "reprise/Dialect/NN/Parts.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -142,8 +143,11 @@ static Cuts getHeadsCuts(Operation *op) {
       })
       .Case<RopeOp, LatentHeadsOp>(
           [](Operation *own) { return cutRows(own, {0, 2}); })
-      .Case<WeightedSwiGLUOp>([](Operation *) {
-        return Cuts{{{1, 1, kAll}, {1}}, {{0, 0, 0}, {0}}};
+      .Case<WeightedSwiGLUOp>([](Operation *own) {
+        int64_t last = getRank(own->getResult(0)) - 1;
+        Cuts cuts = cutEach(own, getDims(last));
+        cuts.push_back({{last, last, kAll}, {last}});
+        return cuts;
       })
       .Default(Cuts());
 }
@@ -209,6 +213,10 @@ FailureOr<SmallVector<Spread>> Rules::move(Spread from, Spread to) {
 /// other ops.
 std::optional<FailureOr<SmallVector<Spread>>> Rules::applyMove() {
   Spread whole, part = {Word::Partial, 0};
+  // Samples, and stages, are other ranks'.
+  bool isElsewhere = getAxis(op) == kDataAxis || getAxis(op) == kPipeAxis;
+  if (isElsewhere && any(Word::Partial))
+    return refuse(0, "I, R or S, to be moved along '" + getAxis(op) + "',");
   auto at = op->getAttrOfType<IntegerAttr>("dim");
   Spread block = Spread::shard(at ? at.getInt() : 0);
   if (isa<AllReduceOp>(op))
@@ -247,7 +255,8 @@ bool Rules::isOfTerms() const {
 
 FailureOr<SmallVector<Spread>> Rules::applySum() {
   for (auto [operand, read] : llvm::enumerate(reads))
-    if (!read.isData && read.spread.word != Word::Partial)
+    if (read.spread.word != Word::Partial &&
+        !getElementTypeOrSelf(op->getOperand(operand)).isInteger())
       return refuse(operand, "P, as what it is added to,");
     else if (!isLinearInAll(op))
       return refuse(operand, "a whole sum, in which it is not linear,");
@@ -277,8 +286,14 @@ bool Rules::fits(const Cut &cut) const {
   auto own = dyn_cast<Partitionable>(op);
   SmallVector<unsigned> keys =
       own ? own.getKeyHeadOperands() : SmallVector<unsigned>();
+  std::optional<int64_t> copies; // Of each block, of others than heads of keys.
   for (auto [operand, read] : llvm::enumerate(reads)) {
     int64_t dim = cut.operands[operand];
+    if (read.spread.isShard() && !llvm::is_contained(keys, operand)) {
+      if (copies && *copies != read.spread.copies)
+        return false;
+      copies = read.spread.copies;
+    }
     if (dim == kAll ? read.spread.isShard()
                     : read.spread.isShard() && read.spread.dim != dim)
       return false;

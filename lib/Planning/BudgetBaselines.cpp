@@ -10,6 +10,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Interfaces/ExpertRounds.h"
 #include "reprise/Remat/Labels.h"
 #include "reprise/Remat/Passes.h"
 #include "reprise/Remat/Undo.h"
@@ -91,7 +92,8 @@ int64_t Baselines::getLastSegment() const {
     if (nn::ScopeAttr scope = nn::getScope(op);
         scope && scope.getLayer() == numLayers - 1)
       if (auto decision =
-              op->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr))
+              op->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr);
+          decision && decision.getLabel() != kRoundsLabel)
         segment = decision.getSegment();
   return segment;
 }
@@ -109,7 +111,8 @@ solver::KeptValues Baselines::getKept(std::optional<int64_t> segment) const {
   solver::KeptValues kept = solver::keepAll(traced.graph);
   for (size_t v = 0; v < kept.size(); ++v)
     if (remat::RecomputeAttr decision = getDecision(v))
-      kept[v] = kept[v] && decision.getSegment() == segment;
+      kept[v] = kept[v] && decision.getSegment() == segment &&
+                decision.getLabel() != kRoundsLabel;
   return kept;
 }
 
@@ -126,7 +129,8 @@ BudgetChoice Baselines::run(std::string name, std::unique_ptr<Pass> decider,
       for (Operation *op : ops)
         if (auto decision =
                 op->getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr);
-            decision && decision.getSegment() == last)
+            decision && decision.getSegment() == last &&
+            decision.getLabel() != kRoundsLabel)
           op->setAttr(remat::kDecisionAttr,
                       remat::SaveAttr::get(module->getContext(), "idle", last));
     }
@@ -207,7 +211,8 @@ std::vector<solver::KeptValues> Baselines::listKept() {
   for (int64_t layer = 0; layer < numLayers; ++layer) {
     for (size_t v = 0; v < kept.size(); ++v)
       if (remat::RecomputeAttr decision = getDecision(v))
-        kept[v] = kept[v] && decision.getSegment() != layer;
+        kept[v] = kept[v] && decision.getSegment() != layer &&
+                  decision.getLabel() != kRoundsLabel;
     all.push_back(kept);
   }
   // Long segments need more than they free; few of them are tried.

@@ -12,6 +12,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Interfaces/ExpertRounds.h"
 #include "reprise/Planning/Passes.h"
 #include "reprise/Solver/Budget.h"
 #include <set>
@@ -44,6 +45,8 @@ static SmallVector<Operation *> getLastSegment(func::FuncOp step) {
     nn::ScopeAttr scope = nn::getScope(&op);
     auto decision =
         op.getAttrOfType<remat::RecomputeAttr>(remat::kDecisionAttr);
+    if (decision && decision.getLabel() == kRoundsLabel)
+      decision = nullptr; // These are recomputed under every plan.
     if (decision)
       decided.push_back(&op);
     if (!scope || scope.getLayer() < lastLayer)

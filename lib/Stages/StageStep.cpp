@@ -290,6 +290,14 @@ static Operation *getBackward(func::FuncOp chunk) {
   return findPhase(chunk, StepPhase::Backward);
 }
 
+/// Whether a chunk makes some of what is measured.
+static bool isMeasuring(func::FuncOp chunk) {
+  Operation *exit = chunk.getBody().front().getTerminator();
+  return llvm::any_of(llvm::enumerate(exit->getOperands()), [&](auto each) {
+    return getMeasure(chunk, each.index()) && each.value().getDefiningOp();
+  });
+}
+
 LogicalResult StageStep::goForward(pipe::ForwardOp task) {
   func::FuncOp chunk = chunks.steps[task.getChunk()];
   Pass &pass = getPass(task.getChunk(), task.getMicroBatch());
@@ -312,6 +320,12 @@ LogicalResult StageStep::goForward(pipe::ForwardOp task) {
     if (value)
       pass.values.map(argument, value);
   }
+  int64_t microBatch = task.getMicroBatch();
+  if (isMeasuring(chunk) && nextMeasured[task.getChunk()]++ != microBatch)
+    return task.emitOpError("needs micro-batches in their order, since it "
+                            "measures, but got micro-batch ")
+           << microBatch << " behind " << nextMeasured[task.getChunk()] - 1
+           << " others";
   ForwardOp::create(builder, task.getLoc());
   Operation *end = getBackward(chunk);
   for (Operation &op : chunk.getBody().front()) {

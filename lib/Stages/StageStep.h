@@ -116,6 +116,8 @@ private:
   /// What is measured so far; of other stages nothing is added.
   llvm::MapVector<mlir::StringAttr, mlir::Value> measures;
   llvm::DenseSet<mlir::StringAttr> ownMeasures; ///< that the stage adds to
+  /// The micro-batch that goes forward next on each chunk that measures.
+  llvm::DenseMap<int64_t, int64_t> nextMeasured;
   /// Sums of groups that wait for others, by what they are sums of and their
   /// levels: what a level has, and was given first.
   llvm::MapVector<mlir::StringAttr, llvm::SmallVector<mlir::Value>> partials;

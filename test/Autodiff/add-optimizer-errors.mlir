@@ -75,3 +75,29 @@ module attributes {nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0
     return %x : tensor<f32>
   }
 }
+
+// -----
+
+// A term is measured, and so is the number that it is a term of.
+
+module attributes {nn.train = {adam_beta1 = 9.0e-01, adam_beta2 = 9.5e-01, adam_eps = 1.0e-08, weight_decay = 0.0, clip_grad = 1.0}} {
+  // expected-error@below {{needs result #1 to be a measure, as a term of 'z', and that to be one, a tensor<f32>}}
+  func.func @step(%a: tensor<4xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>}, %g: tensor<4xf32> {nn.gradient = "a"})
+      -> (tensor<f32> {nn.output = "loss"}, tensor<f32> {nn.term = "z"}, tensor<4xf32> {nn.gradient = "a"}) attributes {nn.micro_batches = 1} {
+    %z = nn.mean %a : (tensor<4xf32>) -> tensor<f32>
+    %q = nn.add %g, %a : tensor<4xf32>
+    return %z, %z, %q : tensor<f32>, tensor<f32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {nn.train = {adam_beta1 = 9.0e-01, adam_beta2 = 9.5e-01, adam_eps = 1.0e-08, weight_decay = 0.0, clip_grad = 1.0}} {
+  // expected-error@below {{needs result #1 to be a measure, as a term of 'z', and that to be one, a tensor<f32>}}
+  func.func @step(%a: tensor<4xf32> {nn.parameter = #nn.parameter<name = "a", init = zeros>}, %g: tensor<4xf32> {nn.gradient = "a"})
+      -> (tensor<f32> {nn.output = "loss"}, tensor<f32> {nn.measure = "z.1", nn.term = "z"}, tensor<4xf32> {nn.gradient = "a"}) attributes {nn.micro_batches = 1} {
+    %z = nn.mean %a : (tensor<4xf32>) -> tensor<f32>
+    %q = nn.add %g, %a : tensor<4xf32>
+    return %z, %z, %q : tensor<f32>, tensor<f32>, tensor<4xf32>
+  }
+}

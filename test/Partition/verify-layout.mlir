@@ -186,3 +186,100 @@ module attributes {nn.mesh = #nn.mesh<tp = 2>} {
     return %a : tensor<2x8x8xf32>
   }
 }
+
+// -----
+
+#f = #nn.parameter<name = "w", init = zeros>
+module attributes {nn.mesh = #nn.mesh<dp = 2, tp = 2>} {
+  func.func @forward(%x: tensor<2x4x8xf32> {nn.parameter = #f, nn.layout = #nn.layout<tp = S(1)>}, %rng: tensor<4xi32> {nn.input = "rng"}) -> tensor<2x8x8xf32> {
+    // expected-error @+1 {{'nn.dropout' op needs to draw for its part along 'tp' of dimension 1}}
+    %d = nn.dropout %x, %rng rate 0.5 stream 0 part <axis = "dp", dim = 1, ranks = 2> : (tensor<2x4x8xf32>, tensor<4xi32>) -> tensor<2x4x8xf32>
+    %a = nn.all_gather %d to I over "tp" dim 1 : (tensor<2x4x8xf32>) -> tensor<2x8x8xf32>
+    return %a : tensor<2x8x8xf32>
+  }
+}
+
+// -----
+
+// They would draw differently for the same ones.
+
+#f = #nn.parameter<name = "w", init = zeros>
+module attributes {nn.mesh = #nn.mesh<tp = 2>} {
+  func.func @forward(%x: tensor<2x4x8xf32> {nn.parameter = #f}, %rng: tensor<4xi32> {nn.input = "rng"}) -> tensor<2x4x8xf32> {
+    // expected-error @+1 {{'nn.dropout' op draws for its part along 'tp' what all ranks need to draw alike}}
+    %d = nn.dropout %x, %rng rate 0.5 stream 0 {part = #nn.part<axis = "tp", dim = 1, ranks = 2>} : (tensor<2x4x8xf32>, tensor<4xi32>) -> tensor<2x4x8xf32>
+    return %d : tensor<2x4x8xf32>
+  }
+}
+
+// -----
+
+// Other ranks' terms are along another axis.
+
+#f = #nn.parameter<name = "w", init = zeros>
+module attributes {nn.mesh = #nn.mesh<dp = 2, tp = 2>} {
+  func.func @forward(%x: tensor<4xf32> {nn.parameter = #f, nn.layout = #nn.layout<tp = P>}) -> tensor<4xf32> {
+    // expected-error @+1 {{'nn.all_reduce' op needs I, R or S, to be moved along 'dp', along 'tp' as operand #0, but got P}}
+    %s = nn.all_reduce %x over "dp" : tensor<4xf32>
+    return %s : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Each rank would add it: that it has no gradient does not matter.
+
+#f = #nn.parameter<name = "w", init = zeros>
+#z = #nn.parameter<name = "z", init = zeros, frozen = true>
+module attributes {nn.mesh = #nn.mesh<tp = 2>} {
+  func.func @forward(%p: tensor<2x4xf32> {nn.parameter = #f, nn.layout = #nn.layout<tp = P>}, %x: tensor<2x4xf32> {nn.parameter = #z}) -> tensor<2x4xf32> {
+    // expected-error @+1 {{'nn.add' op needs P, as what it is added to, along 'tp' as operand #1, but got I}}
+    %y = nn.add %p, %x : tensor<2x4xf32>
+    %s = nn.all_reduce %y over "tp" : tensor<2x4xf32>
+    return %s : tensor<2x4xf32>
+  }
+}
+
+// -----
+
+// Rank 1 has block 1 of one, and block 0 of the other.
+
+#f = #nn.parameter<name = "w", init = zeros>
+module attributes {nn.mesh = #nn.mesh<tp = 4, kv = 2, kv_copies = 2>} {
+  func.func @forward(%q: tensor<2x4x4xf32> {nn.parameter = #f, nn.layout = #nn.layout<tp = S(2)>}, %k: tensor<2x4x4xf32> {nn.parameter = #f, nn.layout = #nn.layout<kv = S(2), kv_copies = R>}) -> tensor<2x4x16xf32> {
+    // expected-error @+1 {{'nn.add' op keeps no parts of operands apart that ranks along 'tp' have so: S(2) S(2) in 2 copies}}
+    %h = nn.add %q, %k : tensor<2x4x4xf32>
+    %a = nn.all_gather %h to I over "tp" dim 2 : (tensor<2x4x4xf32>) -> tensor<2x4x16xf32>
+    return %a : tensor<2x4x16xf32>
+  }
+}
+
+// -----
+
+// Weights are of positions: columns need all of them, and positions their own.
+
+#f = #nn.parameter<name = "w", init = zeros>
+module attributes {nn.mesh = #nn.mesh<tp = 2>} {
+  func.func @forward(%g: tensor<2x4x8xf32> {nn.parameter = #f, nn.layout = #nn.layout<tp = S(2)>}, %x: tensor<2x4x8xf32> {nn.parameter = #f, nn.layout = #nn.layout<tp = S(1)>},
+                     %w: tensor<2x4xf32> {nn.parameter = #f, nn.layout = #nn.layout<tp = R>}, %v: tensor<2x4xf32> {nn.parameter = #f, nn.layout = #nn.layout<tp = S(1)>}) {
+    %columns = nn.weighted_swiglu %g, %g, %w : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4xf32>) -> tensor<2x4x8xf32>
+    %positions = nn.weighted_swiglu %x, %x, %v : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4xf32>) -> tensor<2x4x8xf32>
+    // expected-error @+1 {{'nn.weighted_swiglu' op keeps no parts of operands apart that ranks along 'tp' have so: S(1) S(1) R}}
+    %others = nn.weighted_swiglu %x, %x, %w : (tensor<2x4x8xf32>, tensor<2x4x8xf32>, tensor<2x4xf32>) -> tensor<2x4x8xf32>
+    return
+  }
+}
+
+// -----
+
+// A rule of the update may be of a value that nothing makes.
+
+module attributes {nn.mesh = #nn.mesh<dp = 2>} {
+  func.func @step(%a: tensor<4xf32>, %s: tensor<f32>) -> tensor<4xf32> {
+    nn.update
+    %c = nn.constant 1.0 : tensor<4xf32>
+    %p, %m, %v = nn.adamw %c, %a, %a, %a, %s, %s, %s, %s
+      beta1 9.0e-01 beta2 9.5e-01 eps 1.0e-08 weight_decay 1.0e-01 : tensor<4xf32>, tensor<f32>
+    return %p : tensor<4xf32>
+  }
+}

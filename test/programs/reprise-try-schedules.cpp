@@ -13,9 +13,9 @@
 //
 //   * 20 others with one thing broken are refused, each with its stage;
 //   * the proof takes it, its program ends, and what it dumps behind two steps
-//     are the bits of one device, which is compiled as reprisec does (1e-5
-//     where the first and the last stage share a table, whose terms are added
-//     in another order);
+//     are the bits of one device, which is compiled as reprisec does (where the
+//     first and the last stage share a table, terms are added in another order:
+//     1e-5, or 1e-2 in bf16);
 //   * every rank has written what is planned.
 //
 // Kernels are compiled once for all programs, so that a table takes tenths of a
@@ -28,6 +28,7 @@
 #include "CodeCache.h"
 #include "Draw.h"
 #include "RandomTables.h"
+#include "Words.h"
 #include "lib/Stages/Table.h"
 #include "mlir/Pass/PassManager.h"
 #include "python-free-frontend/Frontend.h"
@@ -48,6 +49,13 @@ using reprise::test::CodeCache;
 using reprise::test::Draw;
 
 using Keys = std::vector<std::pair<std::string, std::string>>;
+
+namespace cl = llvm::cl;
+static cl::OptionCategory category("reprise-try-schedules options");
+static cl::opt<int64_t> models(cl::Positional, cl::desc("<models>"),
+                               cl::cat(category));
+static cl::opt<int64_t> first(cl::Positional, cl::desc("<first>"), cl::init(1),
+                              cl::cat(category));
 
 namespace {
 /// Ways to cut a model, and tables of each.
@@ -496,9 +504,8 @@ static void print(const Tally &tally, size_t kernels) {
 }
 
 int main(int argc, char **argv) {
-  int64_t models = argc > 1 ? std::atoll(argv[1]) : 0;
-  int64_t first = argc > 2 ? std::atoll(argv[2]) : 1;
-  if (models < 1 || first < 1 || argc > 3) {
+  test::readWords(argc, argv, category, "Runs random schedules of pipelines\n");
+  if (models < 1 || first < 1) {
     llvm::errs() << "reprise-try-schedules MODELS [FIRST]: needs numbers of at "
                     "least 1\n";
     return 2;

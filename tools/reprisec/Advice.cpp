@@ -139,13 +139,12 @@ static std::vector<Change> listChanges(const Description &description) {
     std::string batch =
         train.globalBatchSize
             ? ""
-            : " --global-batch-size=" + std::to_string(train.microBatchSize);
+            : " --global-batch-size=" +
+                  std::to_string(description.getGlobalBatchSize());
     changes.push_back(
         {"--micro-batch-size=1" + batch, [](Description &description) {
-           frontend::Train &train = description.train;
-           train.globalBatchSize =
-               train.globalBatchSize.value_or(train.microBatchSize);
-           train.microBatchSize = 1;
+           description.train.globalBatchSize = description.getGlobalBatchSize();
+           description.train.microBatchSize = 1;
          }});
   }
   if (train.precision != "bf16")

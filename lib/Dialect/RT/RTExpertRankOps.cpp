@@ -94,7 +94,8 @@ LogicalResult GatherOffsetsOp::verify() {
   ArrayRef<int64_t> own = getShape(made[1]);
   if (getShape(getInputs()[0]) == ArrayRef<int64_t>{size} &&
       own.size() == (getRows() ? 2 : 1) && own[0] >= 1 && !getRound() &&
-      !getKeeps() && own.back() == (size - 1) / ranks + 1) // C2
+      (!getRows() || int64_t(*getRows()) >= 1) && !getKeeps() &&
+      own.back() == (size - 1) / ranks + 1) // C2
     return success();
   return emitOpError("needs offsets of ")
          << size - 1 << " experts, and of those of a rank, but got "

@@ -105,3 +105,11 @@ module attributes {rt.gemm_workspace = 1024 : i64} {
     return
   }
 }
+
+// -----
+
+func.func @f(%o: tensor<5xi32>) {
+  // expected-error @+1 {{'rt.gather_offsets' op needs offsets of 4 experts, and of those of a rank, but got}}
+  %all, %own = rt.gather_offsets %o over "ep" ranks 2 rows 0 : (tensor<5xi32>) -> (tensor<2x5xi32>, tensor<4x3xi32>)
+  return
+}
