@@ -510,7 +510,11 @@ int main(int argc, char **argv) {
                     "least 1\n";
     return 2;
   }
-  llvm::SmallString<128> folder, beside(argv[0]);
+  // To set options of LLVM's reads these anew.
+  const int64_t begin = first, end = first + models;
+  llvm::SmallString<128> folder,
+      beside(llvm::sys::fs::getMainExecutable(
+          argv[0], reinterpret_cast<void *>(&print)));
   llvm::sys::path::remove_filename(beside);
   llvm::sys::path::append(beside, "reprise-compare-dumps");
   if (llvm::sys::fs::createUniqueDirectory("reprise-schedules", folder) ||
@@ -532,7 +536,7 @@ int main(int argc, char **argv) {
       REPRISE_RUNTIME, cpu,   registers};
   Tally tally;
   bool holds = true;
-  for (int64_t number = first; holds && number < first + models; ++number) {
+  for (int64_t number = begin; holds && number < end; ++number) {
     holds = Trier(setting, Draw(number), tally).run();
     if (!holds)
       llvm::errs() << "  again: " << argv[0] << " 1 " << number << "\n";

@@ -18,10 +18,13 @@ using namespace reprise::verify;
 
 static constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-/// More sums of choices are not gone through.
-static constexpr size_t kMostSums = 1 << 16;
+/// More sums of choices are not gone through: twice as many as a bound is found
+/// with, since other bounds for them leave others out.
+static constexpr size_t kMostSums = 1 << 17;
+/// Those of one more layer, before the worse ones are left out: 128 MiB.
+static constexpr size_t kMostPairs = 1 << 23;
 /// Pairs of a choice and a sum that are looked at for one answer.
-static constexpr int64_t kMostWork = 1 << 28;
+static constexpr int64_t kMostWork = int64_t(1) << 31;
 
 bool View::operator<(const View &other) const {
   return std::tie(kind, others, reads, now, weights) <
@@ -297,7 +300,7 @@ LeastSum reprise::verify::findLeastSum(const std::vector<SameLayers> &layers,
           if (both.seconds + price * both.bytes - cheapest <= room)
             next.push_back(both);
         }
-        if (next.size() > 16 * kMostSums)
+        if (next.size() > kMostPairs)
           return {false};
       }
       leaveBest(next);
