@@ -689,7 +689,7 @@ ArrayRef<StringRef> reprise::frontend::allSections() {
 //===----------------------------------------------------------------------===//
 
 std::string reprise::frontend::describeType(const Key &key) {
-  Description none;
+  static Description none; // its fields' types count alone
   Field field = key.field(none);
   if (std::holds_alternative<bool *>(field))
     return "true or false";

@@ -12,7 +12,6 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
-#include "llvm/Support/Regex.h"
 #include "llvm/Support/Unicode.h"
 
 #include <cmath>
@@ -190,13 +189,38 @@ static unsigned splitWhole(StringRef text, bool &isNegative,
   return isWhole ? radix : 0;
 }
 
+/// Whether it is a finite number of YAML's core schema in decimal digits:
+/// `[-+]? (\. [0-9]+ | [0-9]+ (\. [0-9]*)?) ([eE] [-+]? [0-9]+)?`. Each default
+/// of each key is read in each compilation, for which Regex is slow.
+static bool isDecimal(StringRef text) {
+  auto consumeSign = [&] {
+    return text.consume_front("-") || text.consume_front("+");
+  };
+  auto consumeDigits = [&] {
+    size_t count = text.take_while(isDigit).size();
+    text = text.drop_front(count);
+    return count;
+  };
+  consumeSign();
+  size_t digits = consumeDigits();
+  if (text.consume_front("."))
+    digits += consumeDigits();
+  if (digits == 0)
+    return false;
+  if (text.consume_front_insensitive("e")) {
+    consumeSign();
+    if (consumeDigits() == 0)
+      return false;
+  }
+  return text.empty();
+}
+
 /// A number of YAML's core schema, infinite ones included.
 static std::optional<double> parseNumber(StringRef text) {
-  static const Regex real(
-      "^[-+]?(\\.[0-9]+|[0-9]+(\\.[0-9]*)?)([eE][-+]?[0-9]+)?$");
-  static const Regex infinite("^[-+]?\\.(inf|Inf|INF)$");
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  if (infinite.match(text))
+  StringRef name = text.drop_while([](char c) { return c != '.'; });
+  if (is_contained({".inf", ".Inf", ".INF"}, name) &&
+      is_contained({"", "-", "+"}, text.drop_back(name.size())))
     return text.starts_with("-") ? -infinity : infinity;
   bool isNegative;
   StringRef digits;
@@ -204,7 +228,7 @@ static std::optional<double> parseNumber(StringRef text) {
   if (unsigned radix = splitWhole(text, isNegative, digits);
       radix != 0 && radix != 10 && !digits.getAsInteger(radix, whole))
     return whole.roundToDouble();
-  if (!real.match(text))
+  if (!isDecimal(text))
     return std::nullopt;
   return strtod(text.str().c_str(), nullptr);
 }
