@@ -32,6 +32,11 @@ inline uint32_t crc32c(const void *data, size_t bytes, uint32_t crc = 0) {
   return ~uint32_t(sum);
 }
 
+/// The CRC-32C of bytes of which the first ones have `first`, and the `bytes`
+/// behind them `second`. As a polynomial over GF(2), whose highest coefficient
+/// is the lowest bit, `first` is multiplied by x^(8 bytes).
+uint32_t crc32cOfBoth(uint32_t first, uint32_t second, int64_t bytes);
+
 } // namespace reprise::runtime
 
 #endif // REPRISE_RUNTIME_BASE_CRC32C_H

@@ -49,8 +49,13 @@ OutputFile::~OutputFile() {
 }
 
 bool OutputFile::create(const char *path) {
-  file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   return file >= 0;
+}
+
+bool OutputFile::open(const char *path, int64_t offset) {
+  file = ::open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  return file >= 0 && lseek(file, offset, SEEK_SET) == offset;
 }
 
 bool OutputFile::write(const void *bytes, size_t count, uint32_t *crc) {

@@ -37,6 +37,10 @@ public:
   /// Makes the file; whatever has its name already makes this fail.
   bool create(const char *path);
 
+  /// Opens a file that others may write to as well, or makes it, to write from
+  /// this byte on. Links are not followed.
+  bool open(const char *path, int64_t offset);
+
   /// Appends bytes. If `crc` is given, it goes on with the checksum there.
   bool write(const void *bytes, size_t count, uint32_t *crc = nullptr);
 

@@ -23,6 +23,10 @@ Path reprise::runtime::checkpointPath(const char *folder, int64_t step) {
              : Path("%s/step-%08" PRId64, place.chars, step);
 }
 
+Path reprise::runtime::unfinishedPath(const char *folder, int64_t step) {
+  return Path("%s.tmp", checkpointPath(folder, step).chars);
+}
+
 const char *reprise::runtime::parseCheckpointName(const char *name,
                                                   int64_t &step) {
   char exactly[32];

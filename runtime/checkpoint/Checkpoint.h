@@ -39,6 +39,8 @@ inline constexpr char kIndexFile[] = "model.safetensors.index.json";
 inline constexpr char kOptimizerFile[] = "optimizer.safetensors";
 inline constexpr char kDescriptionFile[] = "description.yaml";
 inline constexpr char kTrainerFile[] = "trainer.json";
+/// By which ranks know that their folder is that of rank 0; for a moment.
+inline constexpr char kProbeFile[] = "ranks.tmp";
 
 /// What a run knows between two steps, besides the model's states. All else,
 /// learning rate, data, dropout, is a function of the step.
@@ -53,6 +55,9 @@ const char *parseCheckpointName(const char *name, int64_t &step);
 
 /// The checkpoint of a step in a folder of checkpoints.
 Path checkpointPath(const char *folder, int64_t step);
+
+/// The same while it is being written.
+Path unfinishedPath(const char *folder, int64_t step);
 
 /// Finds the steps that have a checkpoint, in ascending order. A folder that
 /// does not exist has none.

@@ -24,8 +24,9 @@ struct CheckpointOptions : DataOptions {
   int64_t saveInterval = 0;         ///< 0: only at the end.
   int64_t keepLast = 0;             ///< 0: all.
   std::optional<bool> saveFromCopy; ///< Not given: if there is room for one.
-  /// For ranks that write no files: whether another rank saves.
-  bool isSavedElsewhere = false;
+  /// For ranks other than 0: the folder that it keeps, of which they write
+  /// their part of the tensors.
+  const char *saveOfFirst = nullptr;
 };
 
 } // namespace reprise::runtime

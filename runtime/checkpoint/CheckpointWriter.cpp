@@ -28,8 +28,6 @@
 
 using namespace reprise::runtime;
 
-static constexpr char kShardFormat[] = "model-%05d-of-%05d.safetensors";
-
 //===----------------------------------------------------------------------===//
 // Start and end
 //===----------------------------------------------------------------------===//
@@ -53,15 +51,9 @@ static bool isOurs(const char *name) {
                                   kIndexFile,     kDescriptionFile,
                                   kOptimizerFile, kTrainerFile};
   auto isName = [&](const char *known) { return !strcmp(known, name); };
-  if (std::any_of(std::begin(kOwn), std::end(kOwn), isName) ||
-      std::any_of(std::begin(kCompanions), std::end(kCompanions), isName))
-    return true;
-  int number = 0, count = 0;
-  char shard[64];
-  if (sscanf(name, "model-%d-of-%d", &number, &count) != 2)
-    return false;
-  snprintf(shard, sizeof(shard), kShardFormat, number, count);
-  return isName(shard);
+  return std::any_of(std::begin(kOwn), std::end(kOwn), isName) ||
+         std::any_of(std::begin(kCompanions), std::end(kCompanions), isName) ||
+         isShardName(name);
 }
 
 void CheckpointWriter::noteLeft(const char *path, const char *reason) {
@@ -121,7 +113,7 @@ void CheckpointWriter::removeAll(bool (*isOne)(const char *name)) {
 }
 
 bool CheckpointWriter::takeNote(Error &taken) {
-  if (running || !note.text[0])
+  if (task.isRunning() || !note.text[0])
     return false;
   taken = note;
   note = {};
@@ -173,6 +165,7 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
   // What a run left that was killed while it saved.
   removeAll(isUnfinished);
   unlink(Path("%s/LATEST.tmp", path));
+  unlink(Path("%s/%s", path, kProbeFile));
   List<int64_t> steps;
   if (!findCheckpoints(path, steps, error))
     return false;
@@ -182,7 +175,7 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
     return refuseOther(steps.back(), error);
   if (isOwn) {
     completeStep = resumedStep;
-    complete = checkpointPath(path, resumedStep);
+    completePath = checkpointPath(path, resumedStep);
     // Before later ones lose their names: it always names one that is there.
     if (!isLatest(resumedStep) && !pointLatest(resumedStep))
       return error.set("cannot write '%s/LATEST': %s", path, strerror(errno));
@@ -191,33 +184,6 @@ bool CheckpointWriter::prepareFolder(const char *resumedFrom,
     if (step > resumedStep && !setAside(step, error))
       return false;
   return true;
-}
-
-bool CheckpointWriter::noteTensors(Error &error) {
-  bool good = true;
-  for (int i = 0; i < tensors.size() && good; ++i) {
-    const ModelTensor &tensor = tensors[i];
-    OutputTensor output = {tensor.prefix, tensor.name, false,
-                           tensor.rank,   {},          nullptr};
-    memcpy(output.shape, tensor.shape, sizeof(output.shape));
-    good = outputs.push(output) && sums.push(0);
-  }
-  return good || error.set("no memory left to note %d tensors", tensors.size());
-}
-
-bool CheckpointWriter::cutShards(Error &error) {
-  bool good = shards.push({0, 0, 0});
-  for (int i = 0; i < tensors.numParameters() && good; ++i) {
-    int64_t size = tensors[i].elements() * 4;
-    Shard *shard = &shards.back();
-    if (shard->count && shard->bytes + size > settings.shardBytes) {
-      good = shards.push({i, 0, 0});
-      shard = &shards.back();
-    }
-    ++shard->count;
-    shard->bytes += size;
-  }
-  return good || error.set("no memory left for the names of files");
 }
 
 bool CheckpointWriter::addCompanion(const char *name, const char *path,
@@ -248,26 +214,23 @@ bool CheckpointWriter::openCompanions(Error &error) {
 
 bool CheckpointWriter::start(const SaveSettings &chosen,
                              const char *resumedFrom, int64_t resumedStep,
-                             const Arena &arena, ThreadPool &pool,
-                             Transport &ranks, Error &error) {
+                             Error &error) {
   settings = chosen;
   root = withoutSlashes(chosen.folder);
   settings.folder = root;
   return prepareFolder(resumedFrom, resumedStep, error) &&
-         states.start(settings.room, arena, pool, ranks, error) &&
-         noteTensors(error) && cutShards(error) && openCompanions(error);
+         openCompanions(error);
 }
 
 int64_t CheckpointWriter::leastBytes() const {
-  int64_t bytes = states.size();
+  int64_t bytes = writer.files().bytes();
   for (const Companion &companion : companions)
     bytes += companion.file.size;
   return bytes;
 }
 
 CheckpointWriter::~CheckpointWriter() {
-  if (running)
-    pthread_join(thread, nullptr);
+  task.wait();
   for (Companion &companion : companions)
     companion.file.unmap();
   if (folder >= 0)
@@ -278,36 +241,47 @@ CheckpointWriter::~CheckpointWriter() {
 // The thread and the run
 //===----------------------------------------------------------------------===//
 
-bool CheckpointWriter::save(const RunState &now, const Arena &arena,
-                            ThreadPool &pool, Error &error) {
-  wait();
+bool CheckpointWriter::save(const RunState &now, Error &refused, Error &error) {
+  if (!wait(error))
+    return false;
   const double start = runtime::now();
-  return states.take(arena, pool, error) && begin(now, start, error);
+  // Many ranks do not know from where on to go on.
+  if (!writer.take(writer.isAlone() ? refused : error))
+    return writer.isAlone();
+  return begin(now, start, refused, error);
 }
 
-bool CheckpointWriter::rescue(const RunState &now, const Arena &arena,
-                              ThreadPool &pool, Error &error) {
-  wait();
-  const double start = runtime::now();
-  if (!states.take(arena, pool, error))
+bool CheckpointWriter::rescue(const RunState &now, Error &refused,
+                              Error &error) {
+  if (!wait(error))
     return false;
-  if (Error broken; !states.areFinite(broken)) {
+  const double start = runtime::now();
+  Error broken;
+  if (!writer.take(writer.isAlone() ? refused : error))
+    return writer.isAlone();
+  if (!writer.check(broken, error))
+    return false;
+  if (broken.text[0]) {
     const bool isSaved = completeStep == now.step;
-    error.set("Parameters are of no use after step %" PRId64
-              ", and not saved%s%s%s: %s",
-              now.step, isSaved ? " again (they are in '" : "",
-              isSaved ? complete.chars : "", isSaved ? "')" : "", broken.text);
+    refused.set("Parameters are of no use after step %" PRId64
+                ", and not saved%s%s%s: %s",
+                now.step, isSaved ? " again (they are in '" : "",
+                isSaved ? completePath.chars : "", isSaved ? "')" : "",
+                broken.text);
     if (isSaved)
       passOver(now.step);
-    return false;
+    return true;
   }
-  return completeStep == now.step ? catchUp(error) : begin(now, start, error);
+  if (completeStep != now.step)
+    return begin(now, start, refused, error);
+  catchUp(refused);
+  return true;
 }
 
 /// The last one is that of an earlier step.
 void CheckpointWriter::passOver(int64_t step) {
   completeStep = -1;
-  complete = Path("%s", "");
+  completePath = Path("%s", "");
   List<int64_t> steps;
   Error ignored;
   if (!findCheckpoints(settings.folder, steps, ignored))
@@ -315,42 +289,107 @@ void CheckpointWriter::passOver(int64_t step) {
   for (int64_t each : steps)
     if (each < step) {
       completeStep = each;
-      complete = checkpointPath(settings.folder, each);
+      completePath = checkpointPath(settings.folder, each);
     }
 }
 
-/// Lets a thread write what is there, unless training has to wait for it.
-bool CheckpointWriter::begin(const RunState &now, double start, Error &error) {
+/// Lets ranks write what was taken, in threads unless training has to wait.
+bool CheckpointWriter::begin(const RunState &now, double start, Error &refused,
+                             Error &error) {
   state = now;
   hasReport = false;
   failure = {};
   report = {state.step, 0, start};
-  finished = false;
-  // Interrupts are for the thread that trains.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int code = pthread_create(&thread, nullptr, threadEntry, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (code != 0)
-    return error.set("cannot start a thread to save step %" PRId64 ": %s",
-                     state.step, strerror(code));
-  running = true;
-  if (!states.isCopy())
-    wait();
+  const Path path = unfinishedPath(settings.folder, state.step);
+  if (mkdir(path, 0777) != 0) {
+    refused.set("cannot save step %" PRId64 ": cannot make the folder '%s': %s",
+                state.step, path.chars, strerror(errno));
+    return true;
+  }
+  if (!writer.isAlone()) {
+    Error reason;
+    if (!writer.begin(state.step, reason, error))
+      return false;
+    if (!writer.isOpen())
+      finish(reason);
+  } else {
+    startTask([](void *self) {
+      static_cast<CheckpointWriter *>(self)->writeAlone();
+    });
+  }
+  if (!writer.source().isCopy())
+    endTask();
   return true;
 }
 
-void CheckpointWriter::wait() {
-  if (!running)
+/// Goes on when all tensors are written, or could not be.
+void CheckpointWriter::finish(const Error &reason) {
+  if (reason.text[0])
+    return fail(reason.text);
+  startTask(
+      [](void *self) { static_cast<CheckpointWriter *>(self)->complete(); });
+}
+
+void CheckpointWriter::fail(const char *reason) {
+  removeFolder(unfinishedPath(settings.folder, state.step), isOurs);
+  failure.set("cannot save step %" PRId64 " in '%s': %s", state.step,
+              checkpointPath(settings.folder, state.step).chars, reason);
+}
+
+void CheckpointWriter::startTask(void (*function)(void *)) {
+  Error reason;
+  if (int code = task.start(function, this)) {
+    reason.set("cannot start a thread: %s", strerror(code));
+    fail(reason.text);
+  }
+}
+
+void CheckpointWriter::endTask() {
+  if (!task.isRunning())
     return;
-  pthread_join(thread, nullptr);
-  running = false;
+  task.wait();
   hasReport = !failure.text[0];
 }
 
+bool CheckpointWriter::poll(Error &error) {
+  bool haveFinished = false;
+  if (writer.isOpen() && !writer.ask(haveFinished, error))
+    return false;
+  if (haveFinished) {
+    Error reason;
+    if (!writer.close(reason, error))
+      return false;
+    finish(reason);
+  }
+  if (task.hasFinished())
+    endTask();
+  return true;
+}
+
+bool CheckpointWriter::wait(Error &error) {
+  if (writer.isOpen()) {
+    Error reason;
+    if (!writer.close(reason, error))
+      return false;
+    finish(reason);
+  }
+  endTask();
+  return true;
+}
+
+bool CheckpointWriter::becomeAlone(Error &error) {
+  if (writer.isOpen())
+    removeFolder(unfinishedPath(settings.folder, state.step), isOurs);
+  return writer.becomeAlone(error);
+}
+
+void CheckpointWriter::giveUp() {
+  writer.giveUp();
+  endTask();
+}
+
 bool CheckpointWriter::takeFailure(Error &taken) {
-  if (running || !failure.text[0])
+  if (task.isRunning() || !failure.text[0])
     return false;
   taken = failure;
   failure = {};
@@ -365,30 +404,21 @@ bool CheckpointWriter::takeReport(SaveReport &taken) {
   return true;
 }
 
-void *CheckpointWriter::threadEntry(void *writer) {
-  auto *self = static_cast<CheckpointWriter *>(writer);
-  self->write();
-  self->finished = true;
-  return nullptr;
+void CheckpointWriter::writeAlone() {
+  if (writer.write(unfinishedPath(settings.folder, state.step)))
+    complete();
+  else
+    fail(strerror(errno));
 }
 
-void CheckpointWriter::write() {
-  Path path = checkpointPath(settings.folder, state.step);
-  Path unfinished("%s.tmp", path.chars);
-  if (mkdir(unfinished, 0777) != 0) {
-    failure.set("cannot save step %" PRId64 ": cannot make the folder '%s': %s",
-                state.step, unfinished.chars, strerror(errno));
-    return;
-  }
+/// Adds what is no tensor, and gives the folder its name.
+void CheckpointWriter::complete() {
+  const Path path = checkpointPath(settings.folder, state.step);
+  const Path unfinished = unfinishedPath(settings.folder, state.step);
   if (!writeFolder(unfinished) || !syncFolder(unfinished) ||
-      rename(unfinished, path) != 0) {
-    int code = errno;
-    removeFolder(unfinished, isOurs);
-    failure.set("cannot save step %" PRId64 " in '%s': %s", state.step,
-                path.chars, strerror(code));
-    return;
-  }
-  complete = path;
+      rename(unfinished, path) != 0)
+    return fail(strerror(errno));
+  completePath = path;
   completeStep = state.step;
   isLatestBehind = true;
   if (!catchUp(failure))
@@ -458,13 +488,6 @@ void CheckpointWriter::removeOld() {
 // Files
 //===----------------------------------------------------------------------===//
 
-void CheckpointWriter::shardName(int index, char *name, size_t size) const {
-  if (shards.size() == 1)
-    snprintf(name, size, "%s", kModelFile);
-  else
-    snprintf(name, size, kShardFormat, index + 1, int(shards.size()));
-}
-
 /// Whether the compiler says what the model was described with.
 static bool hasSection(const RepriseModel &model) {
   return model.trainJson && *model.trainJson;
@@ -482,17 +505,11 @@ bool CheckpointWriter::writeFolder(const char *path) {
                    reinterpret_cast<const char *>(companion.file.data),
                    size_t(companion.file.size)))
       return false;
-  for (int i = 0; i < int(shards.size()); ++i) {
-    char name[64];
-    shardName(i, name, sizeof(name));
-    if (!writeTensors(path, name, shards[size_t(i)]))
+  const int shards = writer.files().size() - 1;
+  for (int i = 0; i < shards; ++i)
+    if (!sumTensors(i))
       return false;
-  }
-  if (shards.size() > 1 && !writeIndex(path))
-    return false;
-  int first = tensors.numParameters();
-  return writeTensors(path, kOptimizerFile,
-                      {first, tensors.size() - first, 0}) &&
+  return (shards == 1 || writeIndex(path)) && sumTensors(shards) &&
          writeTrainer(path);
 }
 
@@ -505,28 +522,18 @@ bool CheckpointWriter::writeText(const char *path, const char *name,
          file.write(text, size, &sum.crc) && file.finish() && files.push(sum);
 }
 
-bool CheckpointWriter::writeTensors(const char *path, const char *name,
-                                    const Shard &shard) {
-  FileSum sum = {};
-  snprintf(sum.name, sizeof(sum.name), "%s", name);
+/// Notes a file that ranks have written.
+bool CheckpointWriter::sumTensors(int index) {
+  const TensorFile &file = writer.files()[index];
   size_t size = 0;
-  OutputTensor *first = outputs.begin() + shard.first;
-  // They are sorted already, so it changes nothing that this sorts.
-  char *header = makeSafeTensorsHeader(first, shard.count, size);
-  sum.bytes = sum.summed = int64_t(size);
-  OutputFile file;
-  bool good = header && file.create(Path("%s/%s", path, name)) &&
-              file.write(header, size, &sum.crc);
+  char *header = writer.files().makeHeader(index, size);
+  if (!header)
+    return false;
+  FileSum sum = {"", int64_t(size) + file.tensorBytes, int64_t(size),
+                 crc32c(header, size)};
   free(header);
-  for (int i = 0; i < shard.count && good; ++i) {
-    uint32_t &crc = sums.begin()[shard.first + i];
-    crc = 0;
-    good = states.read(shard.first + i, [&](const void *bytes, size_t count) {
-      return file.write(bytes, count, &crc);
-    });
-    sum.bytes += int64_t(first[i].bytes());
-  }
-  return good && file.finish() && files.push(sum);
+  snprintf(sum.name, sizeof(sum.name), "%s", file.name);
+  return files.push(sum);
 }
 
 namespace {
@@ -553,20 +560,18 @@ bool CheckpointWriter::writeIndex(const char *path) {
   TextFile out;
   if (!out.file)
     return false;
+  const TensorFiles &all = writer.files();
+  const int shards = all.size() - 1;
   int64_t total = 0;
-  for (const Shard &shard : shards)
-    total += shard.bytes;
+  for (int i = 0; i < shards; ++i)
+    total += all[i].tensorBytes;
   JsonWriter json(out.file);
   json.object(JsonWriter::Lines).key("metadata").object(JsonWriter::Lines);
   json.member("total_size", total).end();
   json.key("weight_map").object(JsonWriter::Lines);
-  for (int i = 0; i < int(shards.size()); ++i) {
-    char name[64];
-    shardName(i, name, sizeof(name));
-    const Shard &shard = shards[size_t(i)];
-    for (int j = shard.first; j < shard.first + shard.count; ++j)
-      json.member(tensors[j].name, +name);
-  }
+  for (int i = 0; i < shards; ++i)
+    for (int j = all[i].first; j < all[i].end(); ++j)
+      json.member(tensors[j].name, all[i].name);
   json.finish();
   return out.close() && writeText(path, kIndexFile, out.text, out.size);
 }
@@ -645,7 +650,7 @@ void CheckpointWriter::writeSums(JsonWriter &json) const {
         .end();
   json.end().key("tensors").object(JsonWriter::Lines);
   for (int i = 0; i < tensors.size(); ++i)
-    json.key(tensors[i].prefix, tensors[i].name).hex(sums[size_t(i)]);
+    json.key(tensors[i].prefix, tensors[i].name).hex(writer.sumOf(i));
   json.end();
 }
 

@@ -11,13 +11,9 @@
 
 #include "Checkpoint.h"
 #include "CheckpointOptions.h"
-#include "ModelTensors.h"
-#include "SafeTensorsWriter.h"
-#include "SavedStates.h"
+#include "TensorWriter.h"
+#include "runtime/base/Task.h"
 #include "runtime/data/DataMark.h"
-
-#include <atomic>
-#include <pthread.h>
 
 namespace reprise::runtime {
 
@@ -34,9 +30,6 @@ struct SaveSettings {
   /// A folder whose files of tokenizers and the like go into every checkpoint;
   /// and a tokenizer.json that goes there, too. Null: none.
   const char *companionsFrom = nullptr, *tokenizer = nullptr;
-  /// Files of parameters get no larger, if they have more than one tensor.
-  int64_t shardBytes = INT64_C(5'000'000'000);
-  SaveRoom room = {};
   /// Who made sums over ranks in this run or before it, if not the program;
   /// null: it did.
   const char *sums = nullptr;
@@ -51,66 +44,69 @@ struct SaveReport {
   double seconds; ///< From the copy on; while training went on if there is one.
 };
 
-/// Writes checkpoints in a thread of its own, from a copy of the states or, if
-/// there is no room for that, from the states, while training waits. A
-/// folder belongs to one run at a time. Whenever the program or the machine
-/// stops, what has a checkpoint's name is complete; what else is there is
-/// removed by the next run.
+/// Keeps the folder of checkpoints, as rank 0, and gives them their names. The
+/// tensors are written by all ranks, in threads of their own, from copies of
+/// the states or, if there is no room for that, from the states, while training
+/// waits. A folder belongs to one run at a time. Whenever the program or the
+/// machine stops, what has a checkpoint's name is complete; what else is there
+/// is removed by the next run.
 class CheckpointWriter {
 public:
-  CheckpointWriter(const RepriseModel &model, const ModelTensors &tensors)
-      : model(model), tensors(tensors) {}
+  CheckpointWriter(const RepriseModel &model, const ModelTensors &tensors,
+                   TensorWriter &writer)
+      : model(model), tensors(tensors), writer(writer) {}
   CheckpointWriter(const CheckpointWriter &) = delete;
   CheckpointWriter &operator=(const CheckpointWriter &) = delete;
   ~CheckpointWriter();
 
-  /// Prepares the folder and takes the memory of the copy. A run that goes on
-  /// from a checkpoint says which; if that lies in this folder, later ones get
-  /// the end
-  /// `.old` to their names, since this run will write others. All others need a
-  /// folder without checkpoints.
+  /// Prepares the folder. A run that goes on from a checkpoint says which; if
+  /// that lies in this folder, later ones get the end `.old` to their names,
+  /// since this run will write others. All others need a folder without
+  /// checkpoints.
   bool start(const SaveSettings &settings, const char *resumedFrom,
-             int64_t resumedStep, const Arena &arena, ThreadPool &pool,
-             Transport &ranks, Error &error);
+             int64_t resumedStep, Error &error);
 
   /// The bytes of a checkpoint, without headers of files and trainer.json.
   int64_t leastBytes() const;
 
-  /// What is written, and the memory that takes beside the plan.
-  const SavedStates &source() const { return states; }
+  // Below, `error` says that the run has ended, or cannot go on; functions
+  // return false then.
 
   /// Copies the states and begins to write them; if another checkpoint is not
-  /// yet written, waits for that. No step may run meanwhile. False if it could
-  /// not begin.
-  bool save(const RunState &state, const Arena &arena, ThreadPool &pool,
-            Error &error);
+  /// yet written, waits for that. No step may run meanwhile. `refused` says why
+  /// it could not begin.
+  bool save(const RunState &state, Error &refused, Error &error);
 
   /// The same after an error. Refuses parameters that are not finite, and if a
   /// checkpoint has those already, the last complete one is the one before.
-  bool rescue(const RunState &state, const Arena &arena, ThreadPool &pool,
-              Error &error);
+  bool rescue(const RunState &state, Error &refused, Error &error);
+
+  /// As TensorWriter::becomeAlone; gives up what others were writing.
+  bool becomeAlone(Error &error);
 
   /// Lets LATEST name the last checkpoint that is complete, if that could not
   /// be done when it was written.
   bool catchUp(Error &error);
 
   /// Looks whether what was being written is there. Does not wait.
-  void poll() {
-    if (running && finished)
-      wait();
-  }
+  bool poll(Error &error);
 
   /// Waits until nothing is being written.
-  void wait();
+  bool wait(Error &error);
+
+  /// The same, but for what other ranks have to help with.
+  void giveUp();
 
   /// The step that is being written, or of the last checkpoint that is
   /// complete; -1 if there is none.
-  int64_t lastStep() const { return running ? state.step : completeStep; }
+  int64_t lastStep() const {
+    return task.isRunning() || writer.isOpen() ? state.step : completeStep;
+  }
 
   /// The last checkpoint that is complete, with the folder's name; null if
   /// there is none.
   const char *lastComplete() const {
-    return complete.chars[0] ? complete.chars : nullptr;
+    return completePath.chars[0] ? completePath.chars : nullptr;
   }
 
   /// Hands out, once, what the user should know: what could not be removed.
@@ -134,29 +130,26 @@ private:
     const char *name;
     MappedFile file;
   };
-  /// The tensors of one file: a slice of `outputs`.
-  struct Shard {
-    int first, count;
-    int64_t bytes;
-  };
 
   bool prepareFolder(const char *resumedFrom, int64_t resumedStep,
                      Error &error);
   bool refuseOther(int64_t lastStep, Error &error) const;
   bool setAside(int64_t step, Error &error);
-  bool noteTensors(Error &error);
-  bool cutShards(Error &error);
   bool openCompanions(Error &error);
   bool addCompanion(const char *name, const char *path, Error &error);
 
-  bool begin(const RunState &state, double start, Error &error);
+  bool begin(const RunState &state, double start, Error &refused, Error &error);
   void passOver(int64_t step);
-  static void *threadEntry(void *writer);
-  void write();
+  void finish(const Error &reason);
+  void fail(const char *reason);
+  void startTask(void (*function)(void *));
+  void endTask();
+  void writeAlone();
+  void complete();
   bool writeFolder(const char *path);
   bool writeText(const char *folder, const char *name, const char *text,
                  size_t size);
-  bool writeTensors(const char *folder, const char *name, const Shard &shard);
+  bool sumTensors(int file);
   bool writeIndex(const char *folder);
   bool writeDescription(const char *folder);
   bool writeTrainer(const char *folder);
@@ -172,26 +165,21 @@ private:
   /// becomes a note.
   void remove(const char *name);
   void noteLeft(const char *path, const char *reason);
-  void shardName(int index, char *name, size_t size) const;
 
   const RepriseModel &model;
   const ModelTensors &tensors;
+  TensorWriter &writer;
   SaveSettings settings = {};
   Path root = Path("%s", ""); ///< What the settings call their folder.
   int folder = -1;            ///< Locked while the run lasts.
   int64_t completeStep = -1;
-  Path complete = Path("%s", "");
+  Path completePath = Path("%s", "");
 
-  SavedStates states{tensors};
-  List<OutputTensor> outputs; ///< The tensors as they are written.
-  List<uint32_t> sums;        ///< Their checksums.
-  List<Shard> shards;         ///< Of the parameters.
   List<Companion> companions;
   List<FileSum> files; ///< Of the checkpoint that is being written.
 
-  pthread_t thread = {};
-  bool running = false, hasReport = false, isLatestBehind = false;
-  std::atomic<bool> finished{false};
+  Task task;
+  bool hasReport = false, isLatestBehind = false;
   RunState state; ///< Of what is being written.
   SaveReport report = {};
   Error failure, note;

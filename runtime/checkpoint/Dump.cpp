@@ -8,6 +8,7 @@
 
 #include "Dump.h"
 
+#include "Delivery.h"
 #include "SafeTensorsWriter.h"
 #include "runtime/device/Init.h"
 #include "runtime/transport/Parts.h"
@@ -88,21 +89,19 @@ void Dump::keepInputs(int64_t microBatch, const MicroBatch &batch) {
   memcpy(rng + 4 * microBatch, batch.rng, 16);
 }
 
-bool Dump::keepStates(const Arena &arena, Transport &ranks, Error &error) {
-  const bool isFirst = ranks.rank() == 0;
+bool Dump::keepStates(const Arena &arena, Transport &ranks, ThreadPool &pool,
+                      Error &error) {
+  Deliveries deliveries;
   for (int i = 0; i < model.numStates; ++i) {
     const RepriseState &state = model.states[i];
-    if (!isDumped(state) || !(isFirst || isGathered(state)))
-      continue;
-    if (!arena.download(state.buffer, error))
-      return false;
-    auto *to = isFirst ? reinterpret_cast<float *>(states[i]) : nullptr;
     const int64_t all = wholeElements(model, state);
-    if (!gatherState(model, state, ranks, arena.at<float>(state.buffer),
-                     {to, all, all}, {0, all}, error))
-      return false;
-    arena.release(state.buffer);
+    auto *to = states ? reinterpret_cast<float *>(states[i]) : nullptr;
+    if (isDumped(state) &&
+        !deliveries.add(state, {0, all}, /*receiver=*/0, {to, all, all}))
+      return error.set("no memory left to note %d states", model.numStates);
   }
+  if (!deliveries.run(model, arena, ranks, pool, error))
+    return false;
   if (!arena.download(model.loss, error))
     return false;
   loss = *arena.at<float>(model.loss);

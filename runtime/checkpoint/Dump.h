@@ -11,6 +11,7 @@
 
 #include "runtime/base/MicroBatch.h"
 #include "runtime/base/ReplacedFile.h"
+#include "runtime/base/ThreadPool.h"
 #include "runtime/device/Arena.h"
 #include "runtime/transport/Transport.h"
 
@@ -34,7 +35,8 @@ public:
 
   /// Keeps states, loss and this step's scalars; call before the update. Rank 0
   /// keeps them; where ranks have parts of states, the others send theirs.
-  bool keepStates(const Arena &arena, Transport &ranks, Error &error);
+  bool keepStates(const Arena &arena, Transport &ranks, ThreadPool &pool,
+                  Error &error);
 
   /// Writes the file. Tensors: parameter/NAME,
   /// gradient/NAME, moment1/NAME, moment2/NAME (as before the update), loss,

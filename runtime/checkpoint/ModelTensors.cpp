@@ -202,72 +202,34 @@ bool ModelTensors::forEachState(int first, int count, Action action) const {
   return true;
 }
 
-bool ModelTensors::copyOut(const Arena &arena, float *const *places,
-                           ThreadPool &pool, Error &error) const {
-  if (!arena.isCopy())
-    return copyOut(arena, places, 0, size(), pool, error);
-  // One after another, so that few are on the host twice.
-  for (int i = 0; i < size(); ++i)
-    if (!copyOut(arena, places, i, 1, pool, error))
-      return false;
-  return true;
-}
-
-bool ModelTensors::copyOut(const Arena &arena, float *const *places, int first,
-                           int count, ThreadPool &pool, Error &error) const {
-  if (!forEachState(first, count, [&](const RepriseState &state) {
-        return arena.download(state.buffer, error);
-      }))
-    return false;
-  auto copy = [&](const Piece &piece) {
-    const ModelTensor &tensor = tensors[size_t(piece.tensor)];
-    int64_t columns = tensor.columns(), width = columns / tensor.parts;
-    for (int part = 0; part < tensor.parts; ++part) {
-      const float *from = placeOf(tensor, part, arena);
-      float *to = places[piece.tensor] + part * width;
-      if (tensor.parts == 1)
-        memcpy(to + piece.begin * columns, from + piece.begin * columns,
-               size_t((piece.end - piece.begin) * columns) * 4);
-      else
-        for (int64_t row = piece.begin; row < piece.end; ++row)
-          memcpy(to + row * columns, from + row * width, size_t(width) * 4);
-    }
-  };
-  const Piece *ours = firstPieceOf(first);
-  pool.parallelFor(firstPieceOf(first + count) - ours, 1,
-                   [&](int, int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i)
-                       copy(ours[i]);
-                   });
-  return forEachState(first, count, [&](const RepriseState &state) {
-    arena.release(state.buffer);
-    return true;
-  });
-}
-
-bool ModelTensors::gather(const Arena &arena, float *const *places,
-                          Transport &ranks, Error &error) const {
-  for (int i = 0; i < size(); ++i) {
-    const ModelTensor &tensor = tensors[size_t(i)];
+bool ModelTensors::gather(const List<TensorSlice> &slices, float *own,
+                          const Arena &arena, Transport &ranks,
+                          ThreadPool &pool, Error &error) const {
+  Deliveries deliveries;
+  int64_t before = 0; // In the memory of the rank that gets them.
+  for (const TensorSlice *slice = slices.begin(); slice != slices.end();
+       before += slice->end - slice->begin, ++slice) {
+    if (slice != slices.begin() && slice->rank != slice[-1].rank)
+      before = 0;
+    const ModelTensor &tensor = tensors[size_t(slice->tensor)];
     const int64_t columns = tensor.columns(), width = columns / tensor.parts;
     for (int part = 0; part < tensor.parts; ++part) {
-      const RepriseState &state =
-          model.states[states[size_t(tensor.first + part)]];
-      const WholePlace place = {ranks.rank() == 0 ? places[i] + part * width
-                                                  : nullptr,
-                                width, columns};
-      const int64_t first = tensor.firstElement();
-      const int64_t count = tensor.elements() / tensor.parts;
-      const bool isHere = !state.isElsewhere;
-      if ((isHere && !arena.download(state.buffer, error)) ||
-          !gatherState(model, state, ranks, arena.at<float>(state.buffer),
-                       place, {first, first + count}, error))
-        return false;
-      if (isHere)
-        arena.release(state.buffer);
+      // Of the elements before one of the tensor, those that are in the part.
+      auto inPart = [&](int64_t element) {
+        return element / columns * width +
+               std::clamp<int64_t>(element % columns - part * width, 0, width);
+      };
+      const int64_t base = tensor.firstElement();
+      const Share elements = {base + inPart(slice->begin),
+                              base + inPart(slice->end)};
+      const WholePlace place = {own, width, columns, base,
+                                part * width - slice->begin + before};
+      if (!deliveries.add(model.states[states[size_t(tensor.first + part)]],
+                          elements, slice->rank, place))
+        return error.set("no memory left to note %d tensors", size());
     }
   }
-  return true;
+  return deliveries.run(model, arena, ranks, pool, error);
 }
 
 /// Lets the system fetch these bytes of a file.

@@ -9,10 +9,8 @@
 #ifndef REPRISE_RUNTIME_CHECKPOINT_MODELTENSORS_H
 #define REPRISE_RUNTIME_CHECKPOINT_MODELTENSORS_H
 
+#include "Delivery.h"
 #include "SafeTensors.h"
-#include "runtime/base/ThreadPool.h"
-#include "runtime/device/Arena.h"
-#include "runtime/transport/Parts.h"
 
 #include <cstring>
 #include <string_view>
@@ -52,6 +50,15 @@ struct ModelTensor {
   int64_t firstElement() const { return slice < 0 ? 0 : slice * elements(); }
 };
 
+/// Elements [begin, end) of a tensor of a file, which a rank writes.
+struct TensorSlice {
+  int tensor;
+  int64_t begin, end;
+  int rank;
+
+  int64_t bytes() const { return (end - begin) * 4; }
+};
+
 /// All states of a model that outlive a step, as tensors of files. The
 /// parameters have their published names; parts of one published tensor (the
 /// three of GPT-2's c_attn) stand side by side in its columns, and a stack (the
@@ -81,20 +88,17 @@ public:
   /// What the tensor is a copy of; its own number if it is none.
   int originalOf(int i) const;
 
-  /// Copies all tensors to `places[i]`, in all threads.
-  bool copyOut(const Arena &arena, float *const *places, ThreadPool &pool,
-               Error &error) const;
+  /// Brings this rank's own of the slices, which come in the order of ranks, to
+  /// `own`, one behind the other, from its arena and from other ranks that have
+  /// parts of them. All ranks call it, with the same slices.
+  bool gather(const List<TensorSlice> &slices, float *own, const Arena &arena,
+              Transport &ranks, ThreadPool &pool, Error &error) const;
 
-  /// The same at rank 0, where ranks have parts of them, or stages; all call
-  /// it, and those that have what rank 0 has not send it. `places` count at
-  /// rank 0.
-  bool gather(const Arena &arena, float *const *places, Transport &ranks,
-              Error &error) const;
-
-  /// Calls `action(bytes, count)` with the bytes of a tensor where they lie in
+  /// Calls `action(bytes, count)` with the bytes of a slice where they lie in
   /// the arena of the CPU, in their order in a file, until it returns false.
   template <typename Action>
-  bool forEachRun(int tensor, const Arena &arena, Action action) const;
+  bool forEachRun(const TensorSlice &slice, const Arena &arena,
+                  Action action) const;
 
   /// Reads `count` of the tensors, from number `first` on, each from
   /// `sources[i]`, whose types are floats and whose shapes are right. With
@@ -116,8 +120,6 @@ private:
   /// returns false.
   template <typename Action>
   bool forEachState(int first, int count, Action action) const;
-  bool copyOut(const Arena &arena, float *const *places, int first, int count,
-               ThreadPool &pool, Error &error) const;
   bool add(int kind, const char *prefix, Error &error);
   bool addTensor(int kind, const char *prefix, size_t &state, Error &error);
   bool addStack(const ModelTensor &stack, Error &error);
@@ -144,35 +146,33 @@ private:
 };
 
 template <typename Action>
-bool ModelTensors::forEachRun(int index, const Arena &arena,
+bool ModelTensors::forEachRun(const TensorSlice &slice, const Arena &arena,
                               Action action) const {
-  const ModelTensor &tensor = tensors[size_t(index)];
-  auto from = [&](int part) {
-    return reinterpret_cast<const char *>(placeOf(tensor, part, arena));
-  };
+  const ModelTensor &tensor = tensors[size_t(slice.tensor)];
+  const int64_t columns = tensor.columns(), width = columns / tensor.parts;
   if (tensor.parts == 1)
-    return action(from(0), size_t(tensor.elements()) * 4);
+    return action(placeOf(tensor, 0, arena) + slice.begin,
+                  size_t(slice.bytes()));
   // Rows of parts stand side by side, many of them in one call.
-  constexpr size_t kGathered = 1 << 16;
-  char gathered[kGathered];
-  size_t filled = 0, width = size_t(tensor.columns() / tensor.parts) * 4;
-  for (int64_t row = 0; row < tensor.rows(); ++row)
-    for (int part = 0; part < tensor.parts; ++part) {
-      const char *run = from(part) + size_t(row) * width;
-      if (filled + width > kGathered) {
-        if (!action(gathered, filled))
-          return false;
-        filled = 0;
-      }
-      if (width > kGathered) {
-        if (!action(run, width))
-          return false;
-        continue;
-      }
-      memcpy(gathered + filled, run, width);
-      filled += width;
+  constexpr int64_t kGathered = 1 << 14;
+  float gathered[kGathered];
+  int64_t filled = 0;
+  for (int64_t at = slice.begin, run; at < slice.end; at += run) {
+    const int64_t part = at % columns / width, column = at % width;
+    const float *from =
+        placeOf(tensor, int(part), arena) + at / columns * width + column;
+    run = width - column;
+    run = run < slice.end - at ? run : slice.end - at;
+    run = run < kGathered ? run : kGathered;
+    if (filled + run > kGathered) {
+      if (!action(gathered, size_t(filled) * 4))
+        return false;
+      filled = 0;
     }
-  return action(gathered, filled);
+    memcpy(gathered + filled, from, size_t(run) * 4);
+    filled += run;
+  }
+  return filled == 0 || action(gathered, size_t(filled) * 4);
 }
 
 } // namespace reprise::runtime

@@ -10,6 +10,9 @@
 
 #include "runtime/base/FreeMemory.h"
 #include "runtime/base/Text.h"
+#include "runtime/device/ExchangeTimes.h"
+#include "runtime/transport/Agreement.h"
+#include "runtime/transport/Collectives.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,40 +21,66 @@
 
 using namespace reprise::runtime;
 
-/// What a run takes beside plan and copy: threads' stacks, rooms of products,
+/// What a rank takes beside plan and copy: threads' stacks, rooms of products,
 /// tables, pages of files that are in use. Some MiB for each thread.
 static constexpr int64_t kReserve = INT64_C(64) << 20;
 
-/// Whether a copy fits beside the plan; sets the reason if not.
-bool SavedStates::hasRoom(const SaveRoom &room, const Arena &arena) {
+namespace {
+/// What ranks of one machine take together.
+struct Needs {
+  uint64_t machine;
+  int64_t plan; ///< What the plan has not touched yet, but will.
+  int64_t copy;
+};
+} // namespace
+
+/// Whether copies fit beside the plans; sets the reason if not.
+bool SavedStates::findRoom(const SaveRoom &room, Transport &ranks,
+                           bool &hasRoom, Error &error) {
+  hasRoom = true;
   if (room.budgetBytes > 0) {
-    int64_t left = room.budgetBytes - arena.size();
-    if (left >= bytes)
-      return true;
-    why.set("a copy of %s is more than the %s that the budget leaves",
-            human(bytes).chars, human(std::max<int64_t>(left, 0)).chars);
-    return false;
-  }
-  // What the plan has not touched yet it will.
-  int64_t untouched =
-      arena.size() -
-      std::max<int64_t>(arena.residentBytes({0, arena.size()}), 0);
-  int64_t left = freeMemory();
-  if (left == kUnlimited || left - untouched - kReserve >= bytes)
+    const int64_t left = room.budgetBytes - arena.size();
+    hasRoom = left >= bytes;
+    if (!hasRoom)
+      why.set("a copy of %s is more than the %s that the budget leaves",
+              human(bytes).chars, human(std::max<int64_t>(left, 0)).chars);
     return true;
-  left = std::max<int64_t>(left - untouched, 0);
-  why.set("a copy of %s does not fit into the %s of memory that are free",
-          human(bytes).chars, human(left).chars);
-  return false;
+  }
+  const int64_t touched = arena.residentBytes({0, arena.size()});
+  const Needs own = {ranks.size() > 1 ? findMachine(kBootId) : 0,
+                     arena.size() - std::max<int64_t>(touched, 0), bytes};
+  List<Needs> all;
+  if (!all.resize(size_t(ranks.size())))
+    return error.set("no memory left for the memory of %d ranks", ranks.size());
+  const Group group = {0, 1, ranks.size()};
+  const char *what = "the memory of ranks";
+  if (!collect(ranks, what, &own, all.begin(), sizeof(own), error) ||
+      !broadcast(ranks, group, what, all.begin(), all.size() * sizeof(own),
+                 error))
+    return false;
+  int64_t left = freeMemory(), copies = 0, reserve = 0;
+  for (const Needs &each : all)
+    if (each.machine == own.machine) {
+      left -= left == kUnlimited ? 0 : each.plan;
+      copies += each.copy;
+      reserve += kReserve;
+    }
+  hasRoom = left == kUnlimited || left - reserve >= copies;
+  if (!hasRoom)
+    why.set("a copy of %s does not fit into the %s of memory that are free",
+            human(copies).chars, human(std::max<int64_t>(left, 0)).chars);
+  return true;
 }
 
-bool SavedStates::allocate(ThreadPool &pool, Error &error) {
+bool SavedStates::allocate(Error &error) {
   copy = static_cast<float *>(malloc(size_t(std::max<int64_t>(bytes, 1))));
   bool good = copy;
   float *next = copy;
-  for (int i = 0; i < tensors.size() && good; ++i) {
+  places.clear();
+  for (int64_t i = own.begin; i < own.end && good; ++i) {
+    const TensorSlice &slice = files.slices()[size_t(i)];
     good = places.push(next);
-    next += tensors[i].elements();
+    next += slice.end - slice.begin;
   }
   if (!good) {
     free(copy);
@@ -71,56 +100,76 @@ bool SavedStates::allocate(ThreadPool &pool, Error &error) {
   return true;
 }
 
-bool SavedStates::start(const SaveRoom &room, const Arena &arena,
-                        ThreadPool &pool, Transport &all, Error &error) {
-  for (int i = 0; i < tensors.size(); ++i)
-    bytes += tensors[i].elements() * 4;
-  source = &arena;
-  if (tensors.haveParts())
-    ranks = &all;
-  if (arena.isCopy()) {
-    if (room.isCopy && !*room.isCopy)
-      return error.set("--save-from arena needs the CPU: what is on a GPU is "
-                       "copied to be written");
-    return allocate(pool, error);
-  }
-  if (ranks) {
-    if (room.isCopy && !*room.isCopy)
-      return error.set("--save-from arena needs ranks that have all of the "
-                       "model: what they have parts of is copied to be "
-                       "written");
-    return allocate(pool, error);
-  }
-  if (room.isCopy ? !*room.isCopy : !hasRoom(room, arena))
-    return true;
-  Error refused;
-  if (allocate(pool, refused))
-    return true;
-  if (room.isCopy) {
-    error = refused;
+bool SavedStates::start(const SaveRoom &room, Transport &ranks, Error &error) {
+  own = files.slicesOf(ranks.rank());
+  bytes = files.bytesOf(ranks.rank());
+  const bool isRefused = room.isCopy && !*room.isCopy;
+  if (arena.isCopy() && isRefused)
+    return error.set("--save-from arena needs the CPU: what is on a GPU is "
+                     "copied to be written");
+  if (tensors.haveParts() && isRefused)
+    return error.set("--save-from arena needs ranks that have all of the "
+                     "model: what they have parts of is copied to be "
+                     "written");
+  if (arena.isCopy() || tensors.haveParts())
+    return allocate(error);
+  bool isCopied = true, isOwn = true;
+  if (room.isCopy)
+    isOwn = *room.isCopy;
+  else if (!findRoom(room, ranks, isOwn, error))
     return false;
+  isCopied = isOwn;
+  if (!agreeOnAll(ranks, isCopied, error))
+    return false;
+  Error refused;
+  if (isCopied) {
+    isOwn = isCopied = allocate(refused);
+    if (!isOwn && room.isCopy) {
+      error = refused;
+      return false;
+    }
+    if (!isOwn)
+      why.set("this machine does not give %s for a copy", human(bytes).chars);
+    if (!agreeOnAll(ranks, isCopied, error))
+      return false;
   }
-  why.set("this machine does not give %s for a copy", human(bytes).chars);
+  if (isCopied)
+    return true;
+  free(copy);
+  copy = nullptr;
+  if (isOwn && !isRefused)
+    why.set("another rank has no room for a copy");
   return true;
 }
 
-bool SavedStates::take(const Arena &arena, ThreadPool &pool, Error &error) {
-  if (ranks)
-    return tensors.gather(arena, places.begin(), *ranks, error);
-  return !copy || tensors.copyOut(arena, places.begin(), pool, error);
+bool SavedStates::startAlone(Error &error) {
+  free(copy);
+  copy = nullptr;
+  own = files.slicesOf(0);
+  bytes = files.bytesOf(0);
+  return !arena.isCopy() || allocate(error);
+}
+
+bool SavedStates::take(Transport &ranks, Error &error) {
+  return !copy ||
+         tensors.gather(files.slices(), copy, arena, ranks, pool, error);
 }
 
 bool SavedStates::areFinite(Error &error) const {
-  for (int i = 0; i < tensors.numParameters(); ++i) {
-    int64_t before = 0;
+  for (int64_t i = own.begin; i < own.end; ++i) {
+    const TensorSlice &slice = files.slices()[size_t(i)];
+    if (slice.tensor >= tensors.numParameters())
+      return true;
+    int64_t before = slice.begin;
     const bool good = read(i, [&](const void *bytes, size_t size) {
       const float *values = static_cast<const float *>(bytes);
       const float *end = values + size / sizeof(float);
       const float *bad = std::find_if_not(
           values, end, [](float value) { return std::isfinite(value); });
       if (bad != end)
-        return error.set("'%s' is %s at element %" PRId64, tensors[i].name,
-                         shown(double(*bad)).chars, before + (bad - values));
+        return error.set("'%s' is %s at element %" PRId64,
+                         tensors[slice.tensor].name, shown(double(*bad)).chars,
+                         before + (bad - values));
       before += end - values;
       return true;
     });
@@ -129,5 +178,3 @@ bool SavedStates::areFinite(Error &error) const {
   }
   return true;
 }
-
-SavedStates::~SavedStates() { free(copy); }

@@ -9,6 +9,7 @@
 #include "Log.h"
 #include "runtime/base/Text.h"
 #include "runtime/text/JsonWriter.h"
+#include "runtime/transport/Collectives.h"
 
 #include <algorithm>
 #include <cstring>
@@ -33,6 +34,7 @@ static constexpr Row kRows[] = {
     {"high-water mark", "high_water_bytes", &RankReport::highWaterBytes, true},
     {"memory of the process", "process_bytes", &RankReport::processBytes, true},
     {"bytes sent", "sent_bytes", &RankReport::sentBytes, true},
+    {"bytes saved", "saved_bytes", &RankReport::savedBytes, true},
 };
 
 int64_t reprise::runtime::peakResidentBytes() {
@@ -74,25 +76,11 @@ bool reprise::runtime::gather(Transport &ranks, RankReport own,
   own.aloneSeconds = ranks.exchangeSeconds(Patience::Endless);
   own.processBytes = double(peakResidentBytes());
   own.sentBytes += double(ranks.sentBytes());
-  auto parcel = [](int rank, RankReport &report) {
-    return Parcel{rank, reinterpret_cast<char *>(&report), sizeof(report)};
-  };
-  const char *what = "the report of ranks";
-  if (ranks.rank() != 0) {
-    Parcel send = parcel(0, own);
-    return ranks.exchange(what, Patience::Endless, &send, 1, nullptr, 0, error);
-  }
-  List<Parcel> receives;
-  if (!all.resize(size_t(ranks.size())))
+  if (ranks.rank() == 0 && !all.resize(size_t(ranks.size())))
     return error.set("no memory left for the reports of %d ranks",
                      ranks.size());
-  all[0] = own;
-  for (int rank = 1; rank < ranks.size(); ++rank)
-    if (!receives.push(parcel(rank, all[size_t(rank)])))
-      return error.set("no memory left for the reports of %d ranks",
-                       ranks.size());
-  return ranks.exchange(what, Patience::Endless, nullptr, 0, receives.begin(),
-                        int(receives.size()), error);
+  return collect(ranks, "the report of ranks", &own, all.begin(), sizeof(own),
+                 error);
 }
 
 /// "1.25 s, rank 3".
@@ -108,13 +96,14 @@ static void printCell(double value, bool isBytes, int rank) {
 
 /// Whether a row has something to say: GPUs wait for each other, and hosts for
 /// their GPU; stages only where there are some, and what GPUs of them wait only
-/// if launches are timed.
+/// if launches are timed; what is saved if something is.
 static bool isShown(const Row &row, const List<RankReport> &reports,
                     int32_t target) {
-  if (row.number == &RankReport::stageSeconds)
+  if (row.number == &RankReport::stageSeconds ||
+      row.number == &RankReport::savedBytes)
     return std::any_of(
         reports.begin(), reports.end(),
-        [](const RankReport &report) { return report.stageSeconds > 0; });
+        [&](const RankReport &report) { return report.*row.number > 0; });
   return row.number != &RankReport::waitSeconds ||
          target != REPRISE_TARGET_CUDA;
 }

@@ -23,6 +23,7 @@ struct RankReport {
   double processBytes = 0; ///< The most that its process had.
   double sentBytes = 0;    ///< By a GPU; then by its host, too.
   double plannedBytes = 0, highWaterBytes = 0; ///< Of its arena.
+  double savedBytes = 0;                       ///< Of tensors, in checkpoints.
 };
 
 /// The least, the median (of an even number the lower one) and the most of a

@@ -462,7 +462,7 @@ bool Trainer::takeResults(StepReport &report, Error &error) {
 bool Trainer::updateApart(StepReport &report, Error &error) {
   // With the norm, gradients are the sums over all ranks.
   if (!device.runNorm(error) ||
-      (isDumped(report.step) && !dump.keepStates(arena, ranks, error)) ||
+      (isDumped(report.step) && !dump.keepStates(arena, ranks, pool, error)) ||
       !takeResults(report, error))
     return false;
   auto standsOut = [](double z, double limit) {
@@ -492,6 +492,7 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   own.plannedBytes = double(executor.plannedBytes());
   own.highWaterBytes = double(highWater);
   own.sentBytes = double(device.sentBytes());
+  own.savedBytes = double(saves.writtenBytes());
   List<RankReport> reports;
   if (ranks.size() > 1 && !gather(ranks, own, reports, error))
     return false;
@@ -649,12 +650,13 @@ static ExitStatus train(const Program &program, const Options &options,
   return status;
 }
 
-/// Rank 0 alone shows something and writes files. What ranks that share the
-/// model with it compute between steps, they compute together.
+/// Rank 0 alone shows something and writes files, but for the tensors of
+/// checkpoints. What ranks that share the model with it compute between steps,
+/// they compute together.
 static bool becomeQuiet(Options &options, bool infers, Error &error) {
   options.isQuiet = true;
   options.json = options.profile = false;
-  options.isSavedElsewhere = options.save;
+  options.saveOfFirst = options.save;
   options.areCostsElsewhere = options.costs;
   options.save = options.csv = options.tensorboard = options.costs = nullptr;
   if (!infers) {

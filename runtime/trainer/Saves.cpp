@@ -9,7 +9,7 @@
 #include "Saves.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/transport/Collectives.h"
+#include "runtime/transport/Mesh.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -20,8 +20,14 @@ using namespace reprise::runtime;
 /// What a disk takes in a second, until one has been seen.
 static constexpr double kDiskBytes = 1e9;
 
+/// Files of parameters get no larger, if they have more than one tensor.
+static constexpr int64_t kShardBytes = INT64_C(5'000'000'000);
+
 bool Saves::start(const Resumed &resumed, const DataMark &data,
                   const char *tokenizer, Error &error) {
+  const SaveRoom room = {options.saveFromCopy, model.budgetBytes};
+  if (options.saveOfFirst)
+    return tensorWriter.start(options.saveOfFirst, kShardBytes, room, error);
   if (!options.save)
     return true;
   bool goesOn = resumed.folder.chars[0];
@@ -36,11 +42,11 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
   // Bits that depend on them remain when another run goes on.
   settings.sums =
       options.ncclSums || resumed.hasOtherSums ? kNcclSums : nullptr;
-  settings.room = {options.saveFromCopy, model.budgetBytes};
   if (!writer.start(settings, goesOn ? resumed.folder.chars : nullptr,
-                    resumed.state.step, arena, pool, ranks, error))
+                    resumed.state.step, error) ||
+      !tensorWriter.start(options.save, kShardBytes, room, error))
     return false;
-  seconds = double(writer.source().size()) / kDiskBytes;
+  seconds = double(tensorWriter.files().bytes()) / kDiskBytes;
   firstStep = resumed.state.step;
   return true;
 }
@@ -82,7 +88,16 @@ void Saves::warn() const {
 
 void Saves::announce() {
   if (options.save)
-    log.saving(writer.source());
+    log.saving(tensorWriter.source());
+  if (const int other = tensorWriter.firstOther(); other >= 0) {
+    Text name;
+    Error note;
+    nameRank(model, other, name.chars, sizeof(name.chars));
+    note.set("%d of %d ranks write checkpoints: %s has no folder '%s', or "
+             "another one, and gives them what it has",
+             tensorWriter.numWriters(), ranks.size(), name.chars, options.save);
+    log.note(note.text);
+  }
   if (Error note; writer.takeNote(note))
     log.note(note.text);
 }
@@ -104,35 +119,15 @@ bool Saves::showWritten(Error &failure) {
   return !isRefused && !writer.takeFailure(failure);
 }
 
-/// Lets ranks that have other parts know whether theirs are taken now.
-bool Saves::tell(bool &takes, Error &error) {
-  return !tensors.haveParts() ||
-         broadcast(ranks, {0, 1, ranks.size()}, "the end of a step", &takes,
-                   sizeof(takes), error);
-}
-
-/// What a rank does that has other parts than rank 0, which writes.
-bool Saves::help(Error &error) {
-  bool takes = false;
-  return tell(takes, error) &&
-         (!takes || tensors.gather(arena, nullptr, ranks, error));
-}
-
-/// False if other ranks have ended, or cannot be told from where on to go on.
-/// A rescue looks at the states, also those that are saved already.
+/// False if other ranks have ended, or this one cannot go on. A rescue looks at
+/// the states, also those that are saved already.
 bool Saves::begin(const RunState &state, bool isRescue, Error &error) {
-  bool takes = isRescue || writer.lastStep() != state.step;
-  if (!tell(takes, error))
-    return false;
-  if (!takes)
-    return writer.catchUp(refused), true;
-  if (isRescue ? writer.rescue(state, arena, pool, refused)
-               : writer.save(state, arena, pool, refused))
-    return true;
-  if (!tensors.haveParts())
-    return true;
-  error = refused;
-  return false;
+  if (isRescue)
+    return writer.rescue(state, refused, error);
+  if (writer.lastStep() != state.step)
+    return writer.save(state, refused, error);
+  writer.catchUp(refused);
+  return true;
 }
 
 /// Says that the run goes on without it, or at its end, that it is tried again.
@@ -152,8 +147,8 @@ void Saves::showFailure(const Error &failure, int64_t step) {
 }
 
 bool Saves::afterStep(const RunState &state, bool isAsked, Error &error) {
-  if (helpsOthers())
-    return help(error);
+  if (options.saveOfFirst)
+    return tensorWriter.follow(state.step, error);
   if (!options.save) {
     if (isAsked)
       log.note("SIGUSR1 saves, but there is no --save DIR");
@@ -161,56 +156,56 @@ bool Saves::afterStep(const RunState &state, bool isAsked, Error &error) {
   }
   bool saves = isAsked || isDue(state.step);
   Error failure;
-  if (saves)
-    writer.wait();
-  writer.poll();
+  if (!(saves ? writer.wait(error) : writer.poll(error)))
+    return false;
   if (!showWritten(failure))
     showFailure(failure, state.step - 1);
   if (!saves)
-    return tell(saves, error);
-  if (!begin(state, /*isRescue=*/false, error))
+    return tensorWriter.release(error);
+  if (!begin(state, /*isRescue=*/false, error) || !writer.poll(error))
     return false;
-  writer.poll();
   if (!showWritten(failure))
     showFailure(failure, state.step);
-  return true;
+  return tensorWriter.release(error);
 }
 
 bool Saves::atEnd(const RunState &state, Error &error) {
-  if (helpsOthers())
-    return help(error);
-  if (!options.save)
-    return true;
+  if (options.saveOfFirst)
+    return tensorWriter.follow(state.step, error);
+  return !options.save || (end(state, error) && tensorWriter.release(error));
+}
+
+bool Saves::end(const RunState &state, Error &error) {
   Error failure;
-  writer.wait();
+  if (!writer.wait(error))
+    return false;
   if (!showWritten(failure))
     showFailure(failure, options.steps);
-  if (!begin(state, /*isRescue=*/false, error))
+  if (!begin(state, /*isRescue=*/false, error) || !writer.wait(error))
     return false;
-  writer.wait();
   isLost = !showWritten(error);
   return !isLost;
 }
 
-/// Rank 0 ends the run when it has saved, so what it would say never comes.
-void Saves::standBy() {
-  bool ends = false;
-  if (Error ignored; !tensors.haveParts() || help(ignored))
-    broadcast(ranks, {0, 1, ranks.size()}, "the last save", &ends, sizeof(ends),
-              ignored);
-}
-
 void Saves::rescue(const RunState &state, Others others, Error &error) {
-  if (options.isSavedElsewhere && others == Others::Ending)
-    return standBy();
-  if (!options.save || isLost || state.step == firstStep ||
-      (tensors.haveParts() && others == Others::Elsewhere))
+  if (options.saveOfFirst && others == Others::Ending) {
+    // Rank 0 ends the run when it has saved: this never lets go.
+    Error ignored;
+    tensorWriter.follow(state.step, ignored);
+    return;
+  }
+  if (!options.save || isLost || state.step == firstStep)
+    return;
+  const bool isAlone = ranks.size() > 1 && others == Others::Elsewhere;
+  // Where another rank ends the run, this one may have no time for it.
+  if (isAlone && (tensors.haveParts() || ranks.hasEnded()))
     return;
   Error failure, earlier;
-  writer.wait();
+  bool isBegun =
+      (!isAlone || writer.becomeAlone(failure)) && writer.wait(failure);
   showWritten(earlier);
-  const bool isBegun = begin(state, /*isRescue=*/true, failure);
-  writer.wait();
+  isBegun = isBegun && begin(state, /*isRescue=*/true, failure) &&
+            writer.wait(failure);
   if (showWritten(isBegun ? failure : earlier) && isBegun)
     return;
   size_t length = strlen(error.text);
@@ -219,7 +214,7 @@ void Saves::rescue(const RunState &state, Others others, Error &error) {
 }
 
 void Saves::giveUp(Error &error) {
-  writer.wait(); // What is being written may still be the last one.
+  writer.giveUp(); // What is being written may still be the last one.
   if (const char *path = writer.lastComplete()) {
     size_t length = strlen(error.text);
     snprintf(error.text + length, sizeof(error.text) - length,

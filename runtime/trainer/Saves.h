@@ -27,14 +27,16 @@ enum class Others {
 /// its end, and when something goes wrong that leaves the states as a step left
 /// them. A checkpoint that cannot be written is shown, and is no reason to stop
 /// while there are others to come. Without --save all of it does nothing. Rank
-/// 0 writes; where ranks have parts of the model, the others send theirs.
+/// 0 decides, and all write their part.
 class Saves {
 public:
   Saves(const RepriseModel &model, const Options &options,
         const ModelTensors &tensors, const Arena &arena, ThreadPool &pool,
         Transport &ranks, Log &log)
       : model(model), options(options), tensors(tensors), arena(arena),
-        pool(pool), ranks(ranks), log(log), writer(model, tensors) {}
+        pool(pool), ranks(ranks), log(log),
+        tensorWriter(model, tensors, arena, pool, ranks),
+        writer(model, tensors, tensorWriter) {}
 
   /// As CheckpointWriter::start, for what is written in each of them: `data`,
   /// and the tokenizer if `tokenizer` is not null.
@@ -53,8 +55,9 @@ public:
   bool atEnd(const RunState &state, Error &error);
   /// After `error`, which has left the states those of `state`: saves them,
   /// unless they are what the run began with, or no numbers any more, which
-  /// `error` says then. If other ranks have parts, they have to help. Where all
-  /// end, the others call it, too, and return when rank 0 has ended the run.
+  /// `error` says then. Other ranks help; if they are elsewhere, rank 0 saves
+  /// alone what it has, unless they have parts. Where all end, the others call
+  /// it, too, and return when rank 0 has ended the run.
   void rescue(const RunState &state, Others others, Error &error);
   /// Waits for what is being written, and lets `error` say which is the last.
   void giveUp(Error &error);
@@ -62,7 +65,9 @@ public:
   /// What a save takes, more or less.
   double expectedSeconds() const { return seconds; }
   /// The memory of the copy, beside the plan.
-  int64_t copyBytes() const { return writer.source().copyBytes(); }
+  int64_t copyBytes() const { return tensorWriter.source().copyBytes(); }
+  /// The bytes of tensors that this rank has written.
+  int64_t writtenBytes() const { return tensorWriter.writtenBytes(); }
 
 private:
   bool isDue(int64_t step) const {
@@ -70,12 +75,7 @@ private:
   }
   int64_t countPlaces() const;
   bool begin(const RunState &state, bool isRescue, Error &error);
-  bool tell(bool &takes, Error &error);
-  bool helpsOthers() const {
-    return ranks.rank() > 0 && options.isSavedElsewhere && tensors.haveParts();
-  }
-  bool help(Error &error);
-  void standBy();
+  bool end(const RunState &state, Error &error);
   bool showWritten(Error &failure);
   void showFailure(const Error &failure, int64_t step);
 
@@ -86,6 +86,7 @@ private:
   ThreadPool &pool;
   Transport &ranks;
   Log &log;
+  TensorWriter tensorWriter;
   CheckpointWriter writer;
   Error refused; ///< Why the last one did not even begin.
   double seconds = 0;

@@ -10,7 +10,10 @@
 
 #include "Collectives.h"
 #include "runtime/base/Hash.h"
+#include "runtime/base/List.h"
 #include "runtime/base/MappedFile.h"
+
+#include <algorithm>
 
 using namespace reprise::runtime;
 
@@ -40,4 +43,18 @@ bool reprise::runtime::agree(Transport &ranks, const RunMark &own,
   return own.options == first.options ||
          error.set("its options are not those of rank 0: all ranks need the "
                    "same");
+}
+
+bool reprise::runtime::agreeOnAll(Transport &ranks, bool &isTrue,
+                                  Error &error) {
+  List<bool> all;
+  const char *what = "the agreement of ranks";
+  if (!all.resize(size_t(ranks.size())))
+    return error.set("no memory left for %d answers", ranks.size());
+  if (!collect(ranks, what, &isTrue, all.begin(), sizeof(isTrue), error))
+    return false;
+  isTrue = ranks.rank() != 0 ||
+           std::all_of(all.begin(), all.end(), [](bool each) { return each; });
+  return broadcast(ranks, {0, 1, ranks.size()}, what, &isTrue, sizeof(isTrue),
+                   error);
 }

@@ -26,6 +26,9 @@ struct RunMark {
 /// wait for each other, or add up what does not belong together.
 bool agree(Transport &ranks, const RunMark &own, Error &error);
 
+/// `isTrue` becomes whether it is so in all ranks.
+bool agreeOnAll(Transport &ranks, bool &isTrue, Error &error);
+
 } // namespace reprise::runtime
 
 #endif // REPRISE_RUNTIME_TRANSPORT_AGREEMENT_H

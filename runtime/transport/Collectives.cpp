@@ -517,3 +517,22 @@ bool reprise::runtime::broadcast(Transport &transport, const Group &group,
                             isRoot ? count : 0, parcels.begin(),
                             isRoot ? 0 : count, error);
 }
+
+bool reprise::runtime::collect(Transport &transport, const char *what,
+                               const void *own, void *all, size_t size,
+                               Error &error) {
+  if (transport.rank() != 0) {
+    // What is sent is only read.
+    const Parcel send = {0, static_cast<char *>(const_cast<void *>(own)), size};
+    return transport.exchange(what, Patience::Endless, &send, 1, nullptr, 0,
+                              error);
+  }
+  List<Parcel> receives;
+  char *next = static_cast<char *>(all);
+  memcpy(next, own, size);
+  for (int rank = 1; rank < transport.size(); ++rank)
+    if (!receives.push({rank, next += size, size}))
+      return noMemory(error);
+  return transport.exchange(what, Patience::Endless, nullptr, 0,
+                            receives.begin(), int(receives.size()), error);
+}

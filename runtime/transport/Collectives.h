@@ -204,6 +204,11 @@ bool gatherShares(RankMemory &memory, const Group &group, const char *what,
 bool broadcast(Transport &transport, const Group &group, const char *what,
                void *bytes, size_t size, Error &error);
 
+/// Gives rank 0 the `size` bytes of all ranks, in their order, in `all`, which
+/// counts there. They wait without a limit.
+bool collect(Transport &transport, const char *what, const void *own, void *all,
+             size_t size, Error &error);
+
 } // namespace reprise::runtime
 
 #endif // REPRISE_RUNTIME_TRANSPORT_COLLECTIVES_H

@@ -114,23 +114,12 @@ inline bool hasParts(const RepriseModel &model) {
   return std::any_of(model.states, model.states + model.numStates, isGathered);
 }
 
-/// Where a whole tensor of f32 goes: element e of it to `first[e / width *
-/// stride + e % width]`.
-struct WholePlace {
-  float *first;
-  int64_t width, stride;
-
-  /// Puts elements of the whole from number `element` on.
-  void put(int64_t element, const float *values, int64_t count) const;
-};
-
-/// Puts the elements [begin, end) of a whole state of f32 at `place` of rank 0,
-/// of which each rank has `own`. Ranks of the stage where it is at home send
-/// what rank 0 does not have, in pieces; the others need not call, and nothing
-/// happens there. They wait for each other without a limit.
-bool gatherState(const RepriseModel &model, const RepriseState &state,
-                 Transport &ranks, const float *own, const WholePlace &place,
-                 Share elements, Error &error);
+/// Whether `rank` is the one that gives `receiver` what it has of a state: of
+/// ranks with one part it is where the receiver is along the axes that do not
+/// tell parts apart, so each has the part of another sender from a sender of
+/// its own, and its own part from itself.
+bool sendsPart(const RepriseModel &model, const RepriseState &state, int rank,
+               int receiver);
 
 } // namespace reprise::runtime
 

@@ -8,12 +8,15 @@
 
 #include "runtime/transport/Parts.h"
 #include "RanksRun.h"
+#include "TestFiles.h"
+#include "TrainingRun.h"
 
-#include "runtime/checkpoint/ModelTensors.h"
+#include "runtime/checkpoint/CheckpointWriter.h"
 #include "runtime/device/Init.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Mesh.h"
 
+#include <filesystem>
 #include <functional>
 #include <gtest/gtest.h>
 #include <vector>
@@ -94,17 +97,58 @@ struct Model {
   int64_t end = 0;
 };
 
-/// All tensors of a model, as files have them.
+/// All tensors of a model one behind the other, as files have them.
 struct Wholes {
-  explicit Wholes(const ModelTensors &tensors) {
+  /// Of rank 0, or of as many ranks, of which each has one part of them all,
+  /// cut wherever that is, and of which one has nothing.
+  explicit Wholes(const ModelTensors &tensors, int numRanks = 1) {
+    int64_t sum = 0, before = 0;
     for (int i = 0; i < tensors.size(); ++i)
-      values.emplace_back(size_t(tensors[i].elements()), -1.0f);
-    for (std::vector<float> &tensor : values)
-      places.push_back(tensor.data());
+      sum += tensors[i].elements();
+    const int writers = std::max(numRanks - 1, 1);
+    for (int writer = 0; writer < writers; ++writer) {
+      const int64_t begin = sum * writer / writers,
+                    end = sum * (writer + 1) / writers;
+      before = 0;
+      for (int i = 0; i < tensors.size(); ++i) {
+        const int64_t size = tensors[i].elements();
+        const int64_t first = std::clamp<int64_t>(begin - before, 0, size),
+                      last = std::clamp<int64_t>(end - before, 0, size);
+        before += size;
+        if (first < last) // Rank 1 has nothing.
+          EXPECT_TRUE(
+              slices.push({i, first, last, writer == 0 ? 0 : writer + 1}));
+      }
+    }
+    values.assign(size_t(sum), -1);
   }
-  std::vector<std::vector<float>> values;
-  std::vector<float *> places;
+  /// The elements of a rank.
+  std::pair<int64_t, int64_t> partOf(int rank) const {
+    int64_t begin = 0, end = 0;
+    for (const TensorSlice &slice : slices) {
+      begin += slice.rank < rank ? slice.end - slice.begin : 0;
+      end += slice.rank <= rank ? slice.end - slice.begin : 0;
+    }
+    return {begin, end};
+  }
+  List<TensorSlice> slices;
+  std::vector<float> values;
 };
+
+/// Brings elements of one state to rank 0, from arenas with `own`.
+bool gatherState(const RepriseModel &model, RepriseState state,
+                 Transport &ranks, const std::vector<float> &own,
+                 const WholePlace &place, Share elements, Error &error) {
+  ThreadPool pool;
+  Arena arena;
+  Deliveries deliveries;
+  state.buffer = {0, int64_t(own.size()) * 4};
+  if (!pool.start(1, error) || !arena.map(state.buffer.bytes, error) ||
+      !deliveries.add(state, elements, 0, place))
+    return false;
+  std::copy(own.begin(), own.end(), arena.at<float>(0));
+  return deliveries.run(model, arena, ranks, pool, error);
+}
 
 /// "15:0+15 ", of each run in [first, last): where it is in the whole, where in
 /// the part, and its elements.
@@ -157,7 +201,9 @@ static void expectGathered(int numRanks, std::function<Model(int)> modelOf) {
               initializeStates(one.model, 3, whole, pool, error))
       << error.text;
   Wholes expected(tensors);
-  ASSERT_TRUE(tensors.copyOut(whole, expected.places.data(), pool, error))
+  Transport alone;
+  ASSERT_TRUE(tensors.gather(expected.slices, expected.values.data(), whole,
+                             alone, pool, error))
       << error.text;
   auto gathers = [&](Transport &ranks, Error &error) {
     const Model cut = modelOf(ranks.rank());
@@ -171,13 +217,19 @@ static void expectGathered(int numRanks, std::function<Model(int)> modelOf) {
       return false;
     if (!parts.haveParts() || parts.size() != tensors.size())
       return error.set("%d tensors", parts.size());
-    Wholes got(parts);
-    if (!parts.gather(arena, got.places.data(), ranks, error))
-      return false;
-    for (int i = 0; i < parts.size(); ++i)
-      if ((ranks.rank() == 0) !=
-          (got.values[size_t(i)] == expected.values[size_t(i)]))
-        return error.set("tensor %s at rank %d", parts[i].name, ranks.rank());
+    for (int writers : {1, ranks.size()}) {
+      Wholes got(parts, writers);
+      if (!parts.gather(got.slices, got.values.data(), arena, ranks, own,
+                        error))
+        return false;
+      const auto [begin, end] = got.partOf(ranks.rank());
+      for (int64_t i = 0; i < end - begin; ++i)
+        if (got.values[size_t(i)] != expected.values[size_t(begin + i)])
+          return error.set("element %d at rank %d", int(begin + i),
+                           ranks.rank());
+      if (got.values[size_t(end - begin)] != -1 && writers > 1)
+        return error.set("more than its own at rank %d", ranks.rank());
+    }
     // Behind its rows a part is zero.
     const RepriseState &few = cut.states[1];
     const float *values = arena.at<float>(few.buffer);
@@ -215,8 +267,7 @@ TEST(Parts, OfPairsOfRanksAreGatheredOnce) {
     for (size_t e = 0; e < own.size() && isFirst; ++e)
       own[e] = float(first) + float(e);
     WholePlace place = {whole.data(), 5, 5};
-    if (!gatherState(cut.model, state, ranks, own.data(), place, {0, 35},
-                     error))
+    if (!gatherState(cut.model, state, ranks, own, place, {0, 35}, error))
       return false;
     for (size_t e = 0; e < whole.size() && ranks.rank() == 0; ++e)
       if (whole[e] != float(e))
@@ -278,8 +329,7 @@ TEST(Parts, OfExpertsAreThoseOfBothAxes) {
       for (size_t e = 0; e < own.size() && ranks.rank() < experts; ++e)
         own[e] = float(first * 5) + float(e);
       WholePlace place = {whole.data(), 5, 5};
-      if (!gatherState(cut.model, state, ranks, own.data(), place, {0, 40},
-                       error))
+      if (!gatherState(cut.model, state, ranks, own, place, {0, 40}, error))
         return false;
       for (size_t e = 0; e < whole.size() && ranks.rank() == 0; ++e)
         if (whole[e] != float(e))
@@ -338,8 +388,8 @@ TEST(Parts, OfTwoDimensionsAreGatheredOnce) {
         return true;
       });
       WholePlace place = {whole.data(), 70, 70};
-      if (!gatherState(two.cut.model, two.state, ranks, own.data(), place,
-                       {0, 70}, error))
+      if (!gatherState(two.cut.model, two.state, ranks, own, place, {0, 70},
+                       error))
         return false;
       for (size_t e = 0; e < whole.size() && ranks.rank() == 0; ++e)
         if (whole[e] != float(e))
@@ -347,6 +397,89 @@ TEST(Parts, OfTwoDimensionsAreGatheredOnce) {
       return true;
     };
     EXPECT_EQ(run(8, gathers).error, "");
+  }
+}
+
+/// Saves step 7 of a model of `ranks` into `folder`, as one of them.
+static bool saveTogether(const Model &made, Transport &ranks,
+                         const std::string &folder, int &writers,
+                         int64_t &written, Error &error) {
+  ThreadPool pool;
+  Arena arena;
+  RunState state;
+  state.step = 7;
+  RepriseModel model = made.model;
+  model.name = "parts", model.plan = "none", model.compiler = "a test";
+  ModelTensors tensors(model, ranks.rank());
+  if (!pool.start(1, error) || !arena.map(made.end, error) ||
+      !tensors.find(error) ||
+      !initializeStates(model, 3, arena, pool, error, Loaded::Nothing,
+                        ranks.rank()))
+    return false;
+  TensorWriter writer(model, tensors, arena, pool, ranks);
+  CheckpointWriter first(model, tensors, writer);
+  SaveSettings settings = {folder.c_str(), 0, 1, true, {}};
+  const bool isFirst = ranks.rank() == 0;
+  if ((isFirst && !first.start(settings, nullptr, 0, error)) ||
+      !writer.start(folder.c_str(), 1'000'000, {}, error))
+    return false;
+  writers = writer.numWriters();
+  Error refused;
+  if (!isFirst) {
+    if (!writer.follow(state.step, error))
+      return false;
+  } else if (!first.save(state, refused, error) || !first.wait(error) ||
+             !writer.release(error) || refused.text[0] ||
+             first.takeFailure(refused)) {
+    return refused.text[0] ? error.set("%s", refused.text) : false;
+  }
+  written = writer.writtenBytes();
+  return true;
+}
+
+// Whatever they have of it, ranks write the files of one rank, each an equal
+// part; of those that have another folder, or none, the others write it.
+TEST(Parts, AreWrittenByAllThatSeeTheFolder) {
+  Folder folder;
+  Transport alone;
+  Error error;
+  int writers = 0;
+  int64_t all = 0;
+  ASSERT_TRUE(
+      saveTogether(Model(0), alone, folder.path + "one", writers, all, error))
+      << error.text;
+  const std::string step = "/step-00000007/";
+  std::filesystem::create_directories(folder.path + "elsewhere");
+  for (int numWriters : {6, 4, 1}) {
+    const std::string to = folder.path + std::to_string(numWriters);
+    auto saves = [&](Transport &ranks, Error &error) {
+      const int rank = ranks.rank(); // Ranks 1 and 2, or all but rank 0.
+      const bool sees =
+          numWriters == 6 || rank == 0 || (numWriters == 4 && rank > 2);
+      int known = 0;
+      int64_t own = 0;
+      if (!saveTogether(Model(2), ranks,
+                        sees       ? to
+                        : rank < 2 ? folder.path + "elsewhere"
+                                   : folder.path + "nowhere",
+                        known, own, error))
+        return false;
+      if (known != numWriters)
+        return error.set("%d writers", known);
+      const int64_t share = sees ? all / numWriters : 0;
+      return std::abs(own - share) <= 4096 ||
+             error.set("rank %d wrote %d bytes of %d", rank, int(own),
+                       int(all));
+    };
+    EXPECT_EQ(run(6, saves).error, "");
+    EXPECT_FALSE(std::filesystem::exists(folder.path + "nowhere"));
+    EXPECT_TRUE(std::filesystem::is_empty(folder.path + "elsewhere"));
+    EXPECT_FALSE(std::filesystem::exists(to + "/ranks.tmp"));
+    for (const char *name :
+         {"model.safetensors", "optimizer.safetensors", "trainer.json"})
+      EXPECT_EQ(readFile(to + step + name),
+                readFile(folder.path + "one" + step + name))
+          << name << " of " << numWriters;
   }
 }
 

@@ -335,11 +335,12 @@ TEST_F(Pipeline, ARescueSaysThatNothingIsSaved) {
   class Left final : public Transport {
   public:
     Left() : Transport(0, 2) {}
+    bool hasLeft = false;
 
   private:
     bool move(const char *, Patience, const Parcel *, int, const Parcel *, int,
               Error &error) override {
-      return error.set("another rank has ended the run");
+      return !hasLeft || error.set("another rank has ended the run");
     }
   } ranks;
   const RepriseModel &model = *staged.models()[0];
@@ -358,6 +359,7 @@ TEST_F(Pipeline, ARescueSaysThatNothingIsSaved) {
       << error.text;
   RunState state;
   state.step = 1;
+  ranks.hasLeft = true;
   error.set("a full disk");
   saves.rescue(state, Others::Waiting, error);
   EXPECT_STREQ(error.text, "a full disk. another rank has ended the run");

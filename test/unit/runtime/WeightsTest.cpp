@@ -712,9 +712,15 @@ TEST_F(Weights, AreCopiedInPieces) {
     arena.at<float>(0)[i] = float(i);
   std::vector<float> copy(size_t(end) / 4, -1);
   // By name: bias, qkv, wte.
+  const int64_t sizes[] = {3, 3 * 700 * 1024, 2500 * 999};
   float *places[] = {copy.data(), copy.data() + 3,
                      copy.data() + 3 + 3 * 700 * 1024};
-  ASSERT_TRUE(tensors.copyOut(arena, places, pool, error)) << error.text;
+  Transport alone;
+  List<TensorSlice> whole;
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(whole.push({i, 0, sizes[i], 0}));
+  ASSERT_TRUE(tensors.gather(whole, copy.data(), arena, alone, pool, error))
+      << error.text;
   const float first = 3 * 700 * 1024, last = first + 2500 * 999;
   int64_t wrong = 0;
   for (int64_t i = 0; i < 3; ++i)
@@ -727,6 +733,23 @@ TEST_F(Weights, AreCopiedInPieces) {
   for (int64_t i = 0; i < 2500 * 999; ++i)
     wrong += places[2][i] != first + float(i);
   EXPECT_EQ(wrong, 0);
+  // From the middle of a part to that of another, some rows further.
+  for (auto [from, to] : {std::pair<int64_t, int64_t>(1000, 1500),
+                          {3000, 3100},
+                          {700 * 3072 - 5000, 700 * 3072},
+                          {17, 700 * 3072 - 1}}) {
+    List<TensorSlice> slice;
+    std::vector<float> some(size_t(to - from), -1), read;
+    ASSERT_TRUE(slice.push({1, from, to, 0}) &&
+                tensors.gather(slice, some.data(), arena, alone, pool, error));
+    EXPECT_TRUE(std::equal(some.begin(), some.end(), places[1] + from));
+    tensors.forEachRun(slice[0], arena, [&](const void *bytes, size_t count) {
+      auto *values = static_cast<const float *>(bytes);
+      read.insert(read.end(), values, values + count / 4);
+      return true;
+    });
+    EXPECT_EQ(read, some);
+  }
 }
 
 // A file is full when another tensor would be more than the limit.
@@ -744,13 +767,15 @@ TEST_F(Weights, ShardsAreAsLargeAsTheyMayBe) {
   for (auto [limit, files] : cases) {
     std::string path = folder.path + std::to_string(limit);
     SaveSettings settings = {path.c_str(), 0, 1, true, {}};
-    settings.shardBytes = limit;
     Transport ranks;
-    CheckpointWriter writer(model, tensors);
-    ASSERT_TRUE(writer.start(settings, nullptr, 0, arena, pool, ranks, error) &&
-                writer.save({}, arena, pool, error))
+    Error refused;
+    TensorWriter tensorWriter(model, tensors, arena, pool, ranks);
+    CheckpointWriter writer(model, tensors, tensorWriter);
+    ASSERT_TRUE(writer.start(settings, nullptr, 0, error) &&
+                tensorWriter.start(path.c_str(), limit, {}, error) &&
+                writer.save({}, refused, error) && writer.wait(error))
         << error.text;
-    writer.wait();
+    ASSERT_STREQ(refused.text, "");
     ASSERT_FALSE(writer.takeFailure(error)) << error.text;
     int found = 0;
     for (auto &entry :
@@ -775,27 +800,30 @@ TEST_F(Weights, ShardsAreWrittenAndReadBack) {
   for (bool isCopy : {true, false}) {
     path = folder.path + (isCopy ? "copied" : "out");
     SaveSettings settings = {path.c_str(), 0, 1, true, {100}};
-    settings.shardBytes = 100;
-    settings.room.isCopy = isCopy;
+    SaveRoom room;
+    room.isCopy = isCopy;
     Transport ranks;
-    CheckpointWriter writer(model, tensors);
-    ASSERT_TRUE(writer.start(settings, nullptr, 0, arena, pool, ranks, error))
+    Error refused;
+    TensorWriter tensorWriter(model, tensors, arena, pool, ranks);
+    CheckpointWriter writer(model, tensors, tensorWriter);
+    ASSERT_TRUE(writer.start(settings, nullptr, 0, error) &&
+                tensorWriter.start(path.c_str(), 100, room, error))
         << error.text;
-    EXPECT_EQ(writer.source().copyBytes(), isCopy ? end : 0);
+    EXPECT_EQ(tensorWriter.source().copyBytes(), isCopy ? end : 0);
     RunState state;
     state.step = 7;
-    ASSERT_TRUE(writer.save(state, arena, pool, error)) << error.text;
-    writer.wait();
+    ASSERT_TRUE(writer.save(state, refused, error) && writer.wait(error))
+        << error.text;
     SaveReport saved;
     EXPECT_TRUE(writer.takeReport(saved));
     EXPECT_EQ(saved.step, 7);
     EXPECT_FALSE(writer.takeReport(saved));
     // Without a wait between, one waits for the other.
     state.step = 8;
-    ASSERT_TRUE(writer.save(state, arena, pool, error));
+    ASSERT_TRUE(writer.save(state, refused, error));
     state.step = 9;
-    ASSERT_TRUE(writer.save(state, arena, pool, error));
-    writer.wait();
+    ASSERT_TRUE(writer.save(state, refused, error) && writer.wait(error));
+    EXPECT_STREQ(refused.text, "");
     EXPECT_FALSE(writer.takeFailure(error)) << error.text;
     EXPECT_EQ(std::string(writer.lastComplete()), path + "/step-00000009");
     EXPECT_TRUE(std::filesystem::exists(path + "/step-00000008"));
