@@ -700,7 +700,7 @@ static int trainInRanks(Program &program, Error &error) {
   settings.lanes = lanes.begin();
   settings.numLanes = int(lanes.size());
   if (program.options.timeout)
-    settings.silenceSeconds = program.options.timeout;
+    settings.timeoutSeconds = double(program.options.timeout);
   settings.name = +[](int rank, char *text, size_t size, const void *context) {
     nameRank(*static_cast<const Program *>(context)->models[0], rank, text,
              size);

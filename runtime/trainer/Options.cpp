@@ -169,7 +169,7 @@ static constexpr OptionInfo kOptions[] = {
      "start N ranks on this machine, as many as the program is for", 1,
      1 << 16},
     {"timeout", "SECONDS", &Options::timeout,
-     "end the run if a rank gives no sign of life for so long (default: 10)", 1,
+     "end all ranks within this time if one falls silent (default: 10)", 1,
      kMany},
     {"threads", "N", &Options::threads,
      "use N threads in each rank; results do not depend on it", 1,

@@ -32,7 +32,8 @@ namespace reprise::runtime {
 struct alignas(64) RankState {
   std::atomic<uint32_t> bell;     ///< A futex: goes up when it is rung.
   std::atomic<uint32_t> isAsleep; ///< Whether somebody waits on it.
-  std::atomic<uint32_t> beats;    ///< Goes up each second.
+  std::atomic<uint32_t> beats;    ///< Goes up with each beat of its heart.
+  std::atomic<uint32_t> isDone;   ///< It ends: its heart may stop.
   std::atomic<int64_t> step;      ///< That it computes, from 1; 0 before.
 };
 

@@ -212,7 +212,7 @@ void Line::lose(Connection &from) {
   if (from.rank < 0 || from.isBye || board.isAborted())
     return;
   hasLostFirst = from.rank == 0;
-  // What it last said of its step may be a second old, but ranks are never more
+  // What it last said of its step may be a beat old, but ranks are never more
   // than a step apart.
   const RankState *ranks = board.ranks();
   int64_t step =
@@ -295,9 +295,11 @@ bool Line::isOver() const {
              board.numRanks - 1;
 }
 
+bool Line::isFirstGone() const {
+  return self != 0 &&
+         (hasLostFirst || (board.reasonRank == 0 && !hasHeardReason));
+}
+
 bool Line::isSpeaker() const {
-  if (self == 0 || connections.empty())
-    return true;
-  bool isFirstGone = hasLostFirst || (board.reasonRank == 0 && !hasHeardReason);
-  return self == 1 && isFirstGone;
+  return self == 0 || connections.empty() || (self == 1 && isFirstGone());
 }

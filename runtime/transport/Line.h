@@ -50,7 +50,7 @@ public:
   /// Takes all that has come.
   void take();
 
-  /// Tells of the own rank's step, each second.
+  /// Tells of the own rank's step, with each beat.
   void beat();
   /// Hands a signal to the run on to rank 0.
   void passOn(int signal);
@@ -66,6 +66,8 @@ public:
   /// Whether this watcher may end: rank 0's once all others have ended, another
   /// one once rank 0's has.
   bool isOver() const;
+  /// Once there is a reason to end: whether rank 0's watcher cannot say it.
+  bool isFirstGone() const;
   /// Whether this watcher is the one that says why the run ends.
   bool isSpeaker() const;
 

@@ -11,6 +11,9 @@
 
 #include "Transport.h"
 
+#include <algorithm>
+#include <cmath>
+
 namespace reprise::runtime {
 
 /// A lane that a program has from one rank to another.
@@ -20,12 +23,29 @@ struct Lane {
   int places;  ///< How many may be on their way.
 };
 
+/// How silence of a rank is found in time: all ranks have ended `timeout`
+/// seconds after it begins. In beats, of which these are ten or more:
+///
+///   1  at most, until a watcher counts the last beat
+///   n  without another, `mostSilent`
+///   1  at most, until the next watcher, which is told, counts one more
+///   2  in which ranks may end by themselves
+///   1  to spare
+struct HeartRate {
+  explicit HeartRate(double timeout)
+      : seconds(std::min(1.0, timeout / 10)),
+        mostSilent(std::llround(timeout / seconds) - 5) {}
+
+  double seconds; ///< From one beat to the next.
+  /// So many, without a beat, are the end of a rank.
+  int64_t mostSilent;
+};
+
 /// How ranks are started and watched, by any engine.
 struct RankSettings {
   int numRanks = 1;
-  /// A rank whose thread of heartbeats is silent for so many seconds, of one
-  /// beat each, is taken for dead.
-  int64_t silenceSeconds = 10;
+  /// All ranks have ended so many seconds after one of them falls silent.
+  double timeoutSeconds = 10;
   /// An exchange in which no byte moves for so many seconds is given up.
   int64_t operationSeconds = 600;
   /// All lanes of the program, for which an engine may keep room: at most one

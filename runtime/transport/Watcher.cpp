@@ -27,9 +27,10 @@ using namespace reprise::runtime;
 /// What a terminal or another process asks a run for; rank 0 decides for all.
 static constexpr int kRequests[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-/// How long ranks may take to end by themselves once there is a reason, and how
-/// long another watcher may take to say it.
-static constexpr int kGraceSeconds = 3, kSpeechSeconds = 2;
+/// At which beat since there is a reason ranks that have not ended by
+/// themselves are ended, and how long another watcher may take to say it then.
+static constexpr int kLastBeat = 3;
+static constexpr double kSpeechSeconds = 2;
 
 Watcher::~Watcher() {
   if (events >= 0)
@@ -38,13 +39,20 @@ Watcher::~Watcher() {
     sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
+namespace {
+struct Heart {
+  std::atomic<uint32_t> &beats;
+  double seconds;
+};
+} // namespace
+
 /// A thread of its own, so that beats go on whatever the rank computes.
 static void *beat(void *state) {
-  for (const timespec second = {1, 0};;) {
-    static_cast<RankState *>(state)->beats.fetch_add(1,
-                                                     std::memory_order_relaxed);
-    nanosleep(&second, nullptr);
-  }
+  const auto &heart = *static_cast<const Heart *>(state);
+  const auto whole = time_t(heart.seconds);
+  const timespec pause = {whole, long((heart.seconds - double(whole)) * 1e9)};
+  for (;; nanosleep(&pause, nullptr))
+    heart.beats.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Watcher::runChild(int rank, pid_t watcher, const RankWork &work) {
@@ -56,7 +64,9 @@ void Watcher::runChild(int rank, pid_t watcher, const RankWork &work) {
       signal(each, SIG_IGN);
   // The thread of beats takes no signals: they are still blocked.
   pthread_t thread;
-  int code = pthread_create(&thread, nullptr, beat, &board.ranks()[rank]);
+  RankState &state = board.ranks()[rank];
+  Heart heart = {state.beats, rate.seconds};
+  int code = pthread_create(&thread, nullptr, beat, &heart);
   sigprocmask(SIG_SETMASK, &before, nullptr);
   if (code != 0) {
     char reason[256];
@@ -67,6 +77,7 @@ void Watcher::runChild(int rank, pid_t watcher, const RankWork &work) {
   }
   int status = work.run(board, rank, work);
   fflush(nullptr);
+  state.isDone.store(1); // The system may take long to free much memory.
   _exit(status);
 }
 
@@ -158,12 +169,13 @@ void Watcher::takeEnded() {
 
 bool Watcher::isHeard(int rank) const {
   size_t i = size_t(rank - first); // Of others it is too large.
-  return i < children.size() ? children[i].isRunning
-                             : line && line->hears(rank);
+  return i < children.size()
+             ? children[i].isRunning && !board.ranks()[rank].isDone.load()
+             : line && line->hears(rank);
 }
 
-/// Called once a second. Seconds in which this process was stopped, too, do
-/// not count.
+/// Called at each beat. Time in which this process was stopped, too, does not
+/// count.
 void Watcher::listenToHearts() {
   for (int rank = 0; rank < settings.numRanks; ++rank) {
     Pulse &each = pulses[size_t(rank)];
@@ -171,11 +183,11 @@ void Watcher::listenToHearts() {
     bool isSilent = beats == each.beats && isHeard(rank);
     each.silence = isSilent ? each.silence + 1 : 0;
     each.beats = beats;
-    if (each.silence < settings.silenceSeconds)
+    if (each.silence < rate.mostSilent)
       continue;
     char reason[256];
-    snprintf(reason, sizeof(reason),
-             "has given no sign of life for %" PRId64 " s", each.silence);
+    snprintf(reason, sizeof(reason), "has given no sign of life for %g s",
+             double(each.silence) * rate.seconds);
     board.abort(rank, reason);
     // It would not end by itself.
     if (size_t i = size_t(rank - first); i < children.size())
@@ -230,7 +242,7 @@ void Watcher::takeLine() {
   line->tellReason();
 }
 
-/// Sleeps until something happens, or the second is over.
+/// Sleeps until something happens, or the next beat.
 void Watcher::sleep(double until) {
   polls.clear();
   double left = until - now();
@@ -247,30 +259,37 @@ bool Watcher::isOver() const {
                               [](const Child &each) { return each.isRunning; });
   if (!isAlone || (hasFollowed && !board.isAborted()))
     return false;
-  return !line || line->isOver() || waited >= kGraceSeconds + kSpeechSeconds;
+  if (!line || line->isOver())
+    return true;
+  // Where rank 0's watcher is silent, rank 1's says it, and has a beat to do
+  // so.
+  if (board.hasWholeReason() && line->isFirstGone())
+    return line->isSpeaker() || waited > kLastBeat;
+  return (waited - kLastBeat) * rate.seconds >= kSpeechSeconds;
 }
 
 int Watcher::watch(Error &error) {
-  for (double next = now() + 1; !isOver();) {
+  for (double next = now() + rate.seconds; !isOver();) {
     sleep(next);
     takeSignals();
     takeEnded();
     takeLine();
     if (now() < next)
       continue;
-    next = now() + 1;
+    next = now() + rate.seconds;
     if (line)
       line->beat();
-    if (hasFollowed && !board.isAborted()) {
-      if (isLate)
-        noteEnd(first);
+    if (hasFollowed && !board.isAborted() && ++followed * rate.seconds > 1) {
       isLate = true;
+      noteEnd(first);
     }
     // Without it nobody would end what hangs here.
     if (line && getppid() != launcher)
       board.abort(first, "its launcher has ended");
     listenToHearts();
-    if (board.isAborted() && ++waited >= kGraceSeconds)
+    if (line)
+      line->tellReason();
+    if (board.isAborted() && ++waited >= kLastBeat)
       killAll();
   }
   return takeResult(error);

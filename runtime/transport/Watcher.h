@@ -23,7 +23,8 @@ class Watcher {
 public:
   /// \param line  to the watchers of the other ranks; null: there are none.
   explicit Watcher(Board &board, Line *line = nullptr)
-      : board(board), settings(*board.settings), line(line) {}
+      : board(board), settings(*board.settings), rate(settings.timeoutSeconds),
+        line(line) {}
   Watcher(const Watcher &) = delete;
   Watcher &operator=(const Watcher &) = delete;
   ~Watcher();
@@ -44,7 +45,7 @@ private:
   /// Of a rank, forked here or not.
   struct Pulse {
     uint32_t beats;
-    int64_t silence; ///< Seconds without a beat.
+    int64_t silence; ///< Beats that have not come.
   };
 
   [[noreturn]] void runChild(int rank, pid_t watcher, const RankWork &work);
@@ -63,6 +64,7 @@ private:
 
   Board &board;
   const RankSettings &settings;
+  const HeartRate rate; ///< The watcher's, too.
   Line *line;
   int first = 0;      ///< Rank of those forked here.
   pid_t launcher = 0; ///< Who has started this process.
@@ -74,7 +76,8 @@ private:
   bool isBlocked = false, hasCalled = false;
   /// The rank has ended, perhaps since another has; and a second ago.
   bool hasFollowed = false, isLate = false;
-  int waited = 0; ///< Seconds since there is a reason to end.
+  int followed = 0,
+      waited = 0; ///< Beats since; since there is a reason to end.
 };
 
 } // namespace reprise::runtime

@@ -459,25 +459,36 @@ TEST(Ranks, ADeathOfOneEndsAll) {
   EXPECT_LT(ended.seconds, 10);
 }
 
-// Neither a rank that sleeps in an exchange nor one that computes and never
-// looks keeps the others alive.
-TEST(Ranks, ASilentRankEndsAll) {
+/// Of three ranks one is stopped, one computes and never looks, one waits.
+static Ended runWithSilence(double timeout) {
   RankSettings settings;
   settings.numRanks = 3;
-  settings.silenceSeconds = 2;
+  settings.timeoutSeconds = timeout;
   settings.name = +[](int rank, char *text, size_t size, const void *) {
     snprintf(text, size, "rank %d (dp %d)", rank, rank);
   };
-  Ended ended = run(settings, [](Transport &transport, Error &error) {
+  return run(settings, [](Transport &transport, Error &error) {
     if (transport.rank() == 1)
       raise(SIGSTOP);
     for (volatile bool never = false; transport.rank() == 2 && !never;)
       usleep(1000);
     return waitForever(transport, error);
   });
-  EXPECT_EQ(ended.status, 1);
-  EXPECT_EQ(ended.error, "rank 1 (dp 1): has given no sign of life for 2 s");
-  EXPECT_LT(ended.seconds, 10);
+}
+
+// Neither a rank that sleeps in an exchange nor one that computes and never
+// looks keeps the others alive, and all have ended in time.
+TEST(Ranks, ASilentRankEndsAllInTime) {
+  const std::pair<double, std::string> silences[] = {
+      {1, "0.5"}, {2, "1"}, {10, "5"}};
+  for (const auto &[timeout, silence] : silences) {
+    Ended ended = runWithSilence(timeout);
+    EXPECT_EQ(ended.status, 1);
+    EXPECT_EQ(ended.error,
+              "rank 1 (dp 1): has given no sign of life for " + silence + " s");
+    EXPECT_LT(ended.seconds, timeout);
+  }
+  EXPECT_EQ(HeartRate(60).mostSilent, 55);
 }
 
 TEST(Ranks, AnExchangeThatNeverEndsIsGivenUp) {
@@ -515,7 +526,7 @@ TEST(Ranks, ABroadcastIsWaitedFor) {
 TEST(Ranks, StoppedAndContinuedTogetherTheyGoOn) {
   RankSettings settings;
   settings.numRanks = 2;
-  settings.silenceSeconds = 2;
+  settings.timeoutSeconds = 2;
   pid_t runner = fork();
   ASSERT_GE(runner, 0);
   if (runner == 0) {
