@@ -12,6 +12,7 @@
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Dialect/NN/Terms.h"
+#include "reprise/Interfaces/CostModel.h"
 #include "reprise/Support/Borders.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -471,6 +472,17 @@ static bool isPassedBack(const Chunks &chunks, int64_t border) {
   return false;
 }
 
+/// A table says how many bytes cross a border.
+template <typename Transfer>
+static LogicalResult checkBytes(Transfer transfer, Type type) {
+  int64_t bytes = getTypeBytes(type);
+  if (bytes == int64_t(transfer.getBytes()))
+    return success();
+  return transfer.emitOpError("needs the ")
+         << bytes << " bytes of " << type
+         << ", which crosses the border, but says " << transfer.getBytes();
+}
+
 LogicalResult StageStep::send(pipe::SendOp transfer) {
   bool isGradient = transfer.getPayload() == pipe::Payload::Gradient;
   if (isGradient && !isPassedBack(chunks, transfer.getChunk() - 1))
@@ -479,6 +491,8 @@ LogicalResult StageStep::send(pipe::SendOp transfer) {
   Value value = isGradient ? pass.passedBack : pass.passedOn;
   if (!value)
     return transfer.emitOpError("needs what it sends to be there");
+  if (failed(checkBytes(transfer, value.getType())))
+    return failure();
   SendOp::create(
       builder, transfer.getLoc(), value, builder.getStringAttr(kPipeAxis),
       builder.getI64IntegerAttr(transfer.getPeer()),
@@ -500,6 +514,8 @@ LogicalResult StageStep::receive(pipe::ReceiveOp transfer) {
   if (!type)
     return transfer.emitOpError("needs chunk ")
            << transfer.getChunk() << " to read what it receives";
+  if (failed(checkBytes(transfer, type)))
+    return failure();
   pipe::StageOp sender;
   for (auto other : schedule.getBody().getOps<pipe::StageOp>())
     if (other.getNumber() == transfer.getPeer())

@@ -108,6 +108,22 @@ stages::TracedTable stages::readTable(ScheduleOp schedule) {
   return traced;
 }
 
+void stages::reportFault(pipe::ScheduleOp schedule, const TracedTable &traced,
+                         const solver::ScheduleFault &fault) {
+  if (fault.stage < 0) {
+    schedule.emitOpError() << fault.text;
+    return;
+  }
+  if (fault.entry < 0) {
+    traced.stages[fault.stage]->emitOpError()
+        << "(stage " << fault.stage << ") " << fault.text;
+    return;
+  }
+  traced.entries[fault.stage][fault.entry]->emitOpError()
+      << "(stage " << fault.stage << ", entry " << fault.entry << ") "
+      << fault.text;
+}
+
 //===----------------------------------------------------------------------===//
 // To ops
 //===----------------------------------------------------------------------===//

@@ -25,6 +25,10 @@ struct TracedTable {
 /// What `schedule` says.
 TracedTable readTable(pipe::ScheduleOp schedule);
 
+/// Says what is wrong, at the entry, with the stage that it is of.
+void reportFault(pipe::ScheduleOp schedule, const TracedTable &traced,
+                 const solver::ScheduleFault &fault);
+
 /// Writes `table` as a `pipe.schedule`.
 void writeTable(mlir::OpBuilder &builder, mlir::Location loc,
                 const solver::ScheduleTable &table);

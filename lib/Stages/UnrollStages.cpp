@@ -40,16 +40,37 @@ struct UnrollStages : public stages::impl::UnrollStagesBase<UnrollStages> {
 };
 } // namespace
 
+/// Whoever has written the table, it is for the ranks of the module, and runs.
+static LogicalResult checkSchedule(ModuleOp module, pipe::ScheduleOp schedule) {
+  auto schedules = module.getOps<pipe::ScheduleOp>();
+  if (!llvm::hasSingleElement(schedules))
+    return (*std::next(schedules.begin()))
+        .emitOpError("needs to be the only schedule of its module, but another "
+                     "is before it");
+  TracedTable traced = readTable(schedule);
+  if (auto fault = solver::verify(traced.table)) {
+    reportFault(schedule, traced, *fault);
+    return failure();
+  }
+  int64_t ranks = nn::getAxisSize(module, nn::kPipeAxis);
+  if (ranks == traced.table.shape.stages)
+    return success();
+  return schedule.emitOpError("needs the lists of the ")
+         << ranks << " stages along '" << nn::kPipeAxis
+         << "' of 'nn.mesh', but has those of " << traced.table.shape.stages;
+}
+
 LogicalResult UnrollStages::unroll() {
   ModuleOp module = getOperation();
   auto schedules = module.getOps<pipe::ScheduleOp>();
-  if (schedules.empty())
+  if (schedules.empty() && !module.lookupSymbol("chunk0"))
     return success();
+  if (schedules.empty())
+    return module.emitError("needs a 'pipe.schedule' for its chunks; "
+                            "reprise-make-schedule writes one");
   pipe::ScheduleOp schedule = *schedules.begin();
-  if (auto fault = solver::verify(readTable(schedule).table))
-    return schedule.emitOpError("needs to run to become steps, but does not; "
-                                "reprise-verify-schedule says where: ")
-           << fault->text;
+  if (failed(checkSchedule(module, schedule)))
+    return failure();
   FailureOr<Chunks> chunks = findChunks(module, schedule);
   if (failed(chunks))
     return failure();

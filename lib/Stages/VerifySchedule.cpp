@@ -18,23 +18,6 @@ namespace reprise::stages {
 using namespace mlir;
 using namespace reprise;
 
-/// Says what is wrong, at the entry, with the stage that it is of.
-static void report(pipe::ScheduleOp schedule, const stages::TracedTable &traced,
-                   const solver::ScheduleFault &fault) {
-  if (fault.stage < 0) {
-    schedule.emitOpError() << fault.text;
-    return;
-  }
-  if (fault.entry < 0) {
-    traced.stages[fault.stage]->emitOpError()
-        << "(stage " << fault.stage << ") " << fault.text;
-    return;
-  }
-  traced.entries[fault.stage][fault.entry]->emitOpError()
-      << "(stage " << fault.stage << ", entry " << fault.entry << ") "
-      << fault.text;
-}
-
 namespace {
 struct VerifySchedule
     : public stages::impl::VerifyScheduleBase<VerifySchedule> {
@@ -42,7 +25,7 @@ struct VerifySchedule
     for (auto schedule : getOperation().getOps<pipe::ScheduleOp>()) {
       stages::TracedTable traced = stages::readTable(schedule);
       if (auto fault = solver::verify(traced.table)) {
-        report(schedule, traced, *fault);
+        stages::reportFault(schedule, traced, *fault);
         return signalPassFailure();
       }
     }

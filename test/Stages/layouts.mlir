@@ -1,5 +1,6 @@
 // Megatron's words for a split, and what is wrong with others.
 // RUN: reprise-opt %s -reprise-cut-chunks='stages=2 virtual-stages=2 layout=E|(t,|)*2,L' | FileCheck %s
+// RUN: reprise-opt %s -reprise-cut-chunks='stages=2 virtual-stages=2 layout=Et|||tL' | FileCheck %s -check-prefix=HOLLOW
 // RUN: not reprise-opt %s -reprise-cut-chunks='stages=2 layout=Et|t' 2>&1 | FileCheck %s -check-prefix=END
 // RUN: not reprise-opt %s -reprise-cut-chunks='stages=2 layout=EtE|tL' 2>&1 | FileCheck %s -check-prefix=TWICE
 // RUN: not reprise-opt %s -reprise-cut-chunks='stages=2 layout=Et|mtL' 2>&1 | FileCheck %s -check-prefix=MTP
@@ -23,6 +24,18 @@
 // CHECK:      module @chunk3
 // CHECK:        nn.add {{.*}} "f"
 // CHECK-NEXT:   nn.mean
+
+// Chunks without layers pass on what they get.
+// HOLLOW:      module @chunk0
+// HOLLOW:        layer = 0,
+// HOLLOW:      module @chunk1
+// HOLLOW-NEXT:   func.func @forward(%[[X1:.*]]: tensor<1x4x4xf32> {nn.input = "border"}) -> (tensor<1x4x4xf32> {nn.output = "border"})
+// HOLLOW-NEXT:   return %[[X1]]
+// HOLLOW:      module @chunk2
+// HOLLOW-NEXT:   func.func @forward(%[[X2:.*]]: tensor<1x4x4xf32> {nn.input = "border"}) -> (tensor<1x4x4xf32> {nn.output = "border"})
+// HOLLOW-NEXT:   return %[[X2]]
+// HOLLOW:      module @chunk3
+// HOLLOW:        layer = 1,
 
 // END: error: needs E once, as the first letter, and L once, as the last, but got 'Et|t'
 // TWICE: error: needs E once, as the first letter, and L once, as the last, but got 'EtE|tL'

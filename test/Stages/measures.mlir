@@ -3,7 +3,7 @@
 // are added once a step, in the order of the model, whichever stages have them.
 
 // RUN: reprise-opt %s --reprise-cut-chunks='stages=2' | FileCheck %s --check-prefix=CUT
-// DEFINE: %{unroll} = reprise-opt %s --pass-pipeline='builtin.module(reprise-cut-chunks{stages=2},reprise-make-schedule{stages=2},builtin.module(reprise-differentiate),reprise-unroll-stages,builtin.module(reprise-add-optimizer))'
+// DEFINE: %{unroll} = reprise-opt %s --pass-pipeline='builtin.module(reprise-cut-chunks{stages=2},reprise-make-schedule{stages=2 border-bytes=64},builtin.module(reprise-differentiate),reprise-unroll-stages,builtin.module(reprise-add-optimizer))'
 // RUN: %{unroll} | FileCheck %s
 
 // CUT-LABEL: module @chunk0

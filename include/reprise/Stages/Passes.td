@@ -165,9 +165,10 @@ def UnrollStages : Pass<"reprise-unroll-stages", "::mlir::ModuleOp"> {
     norm and sums over stages are left to `reprise-add-optimizer`; for those `nn.sum_stages` is on the
     parameters that the first and the last chunk train.
 
-    A module without a `pipe.schedule` is left as it is. Refused: chunks that are not there or of
-    other micro-batches, a parameter that is trained on two chunks other than
-    the first and the last.
+    A module without chunks and a `pipe.schedule` is left as it is. Refused: a table that
+    `reprise-verify-schedule` refuses, or of other stages than `nn.mesh` has, or with other bytes than
+    what crosses a border; a second one; chunks that are not there or of other micro-batches; a
+    parameter that is trained on two chunks other than the first and the last.
 
     ```mlir
     // with two chunks, of a step for 1 micro-batch each, and the table of 1F1B
