@@ -41,8 +41,8 @@ private:
   LogicalResult check();
   /// Gives what the function returns its cotangent, below `nn.backward`: of the
   /// loss and its terms the weight of a micro-batch, of what a chunk passes on
-  /// an argument.
-  void seed();
+  /// an argument. Returns `nn.backward`.
+  Operation *seed();
   /// Adds up what is measured, each with `weight` if it is a number.
   void measure(FloatAttr weight);
   /// Makes room for the measures that terms are of.
@@ -355,7 +355,7 @@ void Differentiator::measure(FloatAttr weight) {
   addTotals();
 }
 
-void Differentiator::seed() {
+Operation *Differentiator::seed() {
   Value value = exit.getOperand(0);
   Location loc = exit.getLoc();
   FloatAttr weight = builder.getF32FloatAttr(getWeight(function));
@@ -367,7 +367,7 @@ void Differentiator::seed() {
     addResult(addUp(lossSum, value, weight, "total"), kOutputAttr, "loss");
   }
   measure(weight);
-  BackwardOp::create(builder, loc);
+  Operation *backward = BackwardOp::create(builder, loc);
   auto addSeed = [&](Value of) {
     auto seed = ConstantOp::create(builder, loc, scalar, weight);
     setLossScope(seed, "total");
@@ -382,6 +382,7 @@ void Differentiator::seed() {
     if (Value term = exit.getOperand(index);
         getTerm(function, index) && active.contains(term))
       addSeed(term);
+  return backward;
 }
 
 LogicalResult Differentiator::run() {
@@ -395,7 +396,7 @@ LogicalResult Differentiator::run() {
     forward.push_back(&op);
   function.getAllArgAttrs(argumentAttributes);
   unsigned numArguments = function.getNumArguments();
-  seed();
+  Operation *backward = seed();
   for (Operation *op : llvm::reverse(forward))
     if (failed(differentiate(op)))
       return failure();
@@ -424,7 +425,10 @@ LogicalResult Differentiator::run() {
              << parameter.getName() << "', but it does not; freeze it";
     // Right behind the last contribution, so that no gradient outlives it.
     OpBuilder::InsertionGuard guard(builder);
+    // Of what is added to what a chunk passes on, it is an argument.
     Operation *last = cotangent.getDefiningOp();
+    if (!last)
+      last = backward;
     builder.setInsertionPointAfter(last);
     Value sum =
         addArgument(argument.getType(), kGradientAttr, parameter.getName());

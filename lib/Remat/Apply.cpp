@@ -198,7 +198,8 @@ void Replayer::begin(Operation *reader) {
   builder.setInsertionPoint(reader);
 }
 
-/// A replay right in front of the gradient that it shares a kernel with.
+/// A replay right in front of the gradient that it shares a kernel with, or of
+/// the first reader of a wider copy.
 void Replayer::makeOnTheWay(Operation *original, Operation *reader) {
   begin(reader);
   for (Operation *operand : step.takeReplay(original, replayed))
@@ -209,6 +210,8 @@ void Replayer::makeOnTheWay(Operation *original, Operation *reader) {
 
 LogicalResult Replayer::serve(Operation *reader) {
   Operation *made = shared.lookup(reader);
+  if (made && llvm::is_contained(reader->getOperands(), made->getResult(0)))
+    makeOnTheWay(std::exchange(made, nullptr), reader);
   auto dropped = llvm::find_if(reader->getOperands(), [&](Value operand) {
     return step.isDropped(operand) || step.getShare(operand);
   });

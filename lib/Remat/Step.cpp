@@ -228,9 +228,30 @@ DenseSet<Operation *> Step::getReplayed() const {
   return replayed;
 }
 
+/// Whether `op` makes a value of fewer bits wider, and changes no number.
+static bool isWider(Operation *op) {
+  auto rounding = dyn_cast<Rounding>(op);
+  return rounding &&
+         getElementTypeOrSelf(rounding.getRounded()).getIntOrFloatBitWidth() <
+             getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth();
+}
+
+Operation *Step::findFirstReader(Operation *op) const {
+  Operation *first = nullptr;
+  for (Operation *user : op->getUsers()) {
+    if (isLate(user))
+      return nullptr;
+    if (isBelow(user) && (!first || user->isBeforeInBlock(first)))
+      first = user;
+  }
+  return first;
+}
+
 Operation *Step::findSharedGradient(Operation *op,
                                     SmallVectorImpl<Operation *> *hoisted,
                                     Operation **reader) const {
+  if (isWider(op))
+    return findFirstReader(op);
   auto activation = dyn_cast<RecomputedInGradient>(op);
   if (!activation)
     return nullptr;

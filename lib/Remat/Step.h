@@ -61,10 +61,15 @@ struct Step {
   /// The forward ops that backward has to replay.
   llvm::DenseSet<mlir::Operation *> getReplayed() const;
 
+  /// The first op of backward that reads what `op` makes; null if there is
+  /// none, or an op with `isLate` reads it.
+  mlir::Operation *findFirstReader(mlir::Operation *op) const;
+
   /// The gradient that can make the value of `op`, a pointwise op of the
   /// forward phase, on its way, before backward reads it; null if there is
   /// none. With `hoisted`, the ops that have to come before the first reader
-  /// for that, in order, and that reader.
+  /// for that, in order, and that reader. A wider copy is made right in front
+  /// of the first reader itself.
   mlir::Operation *findSharedGradient(
       mlir::Operation *op,
       llvm::SmallVectorImpl<mlir::Operation *> *hoisted = nullptr,

@@ -72,6 +72,22 @@ static int64_t getLaunch(const Plan &plan, int64_t number) {
   return -1;
 }
 
+/// Whether a replay has a launch of its own.
+static bool isAlone(const Plan &plan, const remat::Replay &replay) {
+  if (!plan.memory)
+    return false;
+  const MemoryProfile &profile = plan.memory->profile;
+  auto copies = profile.getOutputs(rt::nameReplay(replay.origin.scope));
+  return !copies.empty() &&
+         llvm::all_equal(
+             profile.getPositions()[copies.front().positions.front()].makers);
+}
+
+/// What is free takes the time of its launch, if that makes nothing else.
+static double getLaunchSeconds(const Plan &plan, const remat::Replay &free) {
+  return isAlone(plan, free) ? plan.forward[free.origin.position].seconds : 0;
+}
+
 /// A replayed value is absent from the last reader of the forward pass to its
 /// replay; one that only other replays read would not be there anyway. What is
 /// free comes with the launch of its gradient, which runs in any case.
@@ -87,9 +103,8 @@ static Change getChange(const Plan &plan, const remat::Replay &replay,
   if (copies.empty())
     return change;
   // A launch of several ops runs for the others.
-  int64_t position = copies.front().positions.front();
-  if (!isFree && llvm::all_equal(profile.getPositions()[position].makers))
-    change.skipped.push_back(position);
+  if (!isFree && isAlone(plan, replay))
+    change.skipped.push_back(copies.front().positions.front());
   if (replay.freedBytes == 0)
     return change;
   auto keep = [&](int64_t last, const MemoryProfile::Accesses &copy) {
@@ -151,9 +166,11 @@ std::vector<Decision> report::getDecisions(const Plan &plan,
     decision->seconds = plan.forward[replay.origin.position].seconds;
     decision->isMeasured = plan.forward[replay.origin.position].isMeasured;
   }
-  for (const remat::Replay &value : layer.free)
-    add(value, Fate::Free, value.label,
-        getChange(plan, value, /*isFree=*/true));
+  for (const remat::Replay &value : layer.free) {
+    Decision *decision = add(value, Fate::Free, value.label,
+                             getChange(plan, value, /*isFree=*/true));
+    decision->seconds = getLaunchSeconds(plan, value);
+  }
   llvm::sort(decisions, [](const Decision &a, const Decision &b) {
     return std::pair(a.origin.position, a.origin.number) <
            std::pair(b.origin.position, b.origin.number);
@@ -268,6 +285,7 @@ void Effects::add(const Plan &plan, const remat::LayerPlan &layer) {
   for (const remat::Replay &value : layer.free) {
     Label &label = labels[value.label];
     label.freedBytes += value.freedBytes;
+    label.seconds += getLaunchSeconds(plan, value);
     addValue(label, value.name);
     label.change.append(getChange(plan, value, /*isFree=*/true));
   }

@@ -64,6 +64,9 @@ private:
   bool isTargets(Value value) const;
   LogicalResult findChunks();
   LogicalResult findBorders();
+  /// The chunk that returns result `index`. What is made of parameters alone is
+  /// everywhere: the last one does.
+  int64_t getChunkOfResult(unsigned index) const;
   /// What a chunk returns, with what it says of that: what it passes on, or the
   /// loss, and of what is measured that which it makes.
   std::pair<SmallVector<Value>, SmallVector<DictionaryAttr>>
@@ -200,12 +203,24 @@ LogicalResult Cut::findBorders() {
   return success();
 }
 
+int64_t Cut::getChunkOfResult(unsigned index) const {
+  Operation *maker = getExit()->getOperand(index).getDefiningOp();
+  int64_t own = maker ? chunks.at(maker) : kEverywhere;
+  return index == 0 || own == kEverywhere ? getNumChunks() - 1 : own;
+}
+
 llvm::SetVector<Operation *> Cut::getOps(int64_t chunk) const {
   llvm::SetVector<Operation *> needed, ordered;
   SmallVector<Operation *> open;
   for (Operation &op : block)
     if (chunks.at(&op) == chunk && &op != getExit() && needed.insert(&op))
       open.push_back(&op);
+  for (OpOperand &result : getExit()->getOpOperands())
+    if (Operation *maker = result.get().getDefiningOp();
+        maker && chunks.at(maker) == kEverywhere &&
+        getChunkOfResult(result.getOperandNumber()) == chunk &&
+        needed.insert(maker))
+      open.push_back(maker);
   while (!open.empty())
     for (Value operand : open.pop_back_val()->getOperands())
       if (Operation *maker = operand.getDefiningOp();
@@ -250,11 +265,14 @@ static ModuleOp makeModule(OpBuilder &builder, ModuleOp whole, int64_t chunk) {
   return module;
 }
 
-/// Whether one of `ops` reads an argument of the whole, or it is the first
-/// chunk's, as no op reads it: the state of dropout where there is none.
+/// Whether the chunk returns an argument of the whole, one of its `ops` reads
+/// it, or it is the first chunk's, as no op reads it: the state of dropout
+/// where there is none.
 static bool isArgumentOf(BlockArgument argument, int64_t chunk,
-                         const llvm::SetVector<Operation *> &ops) {
+                         const llvm::SetVector<Operation *> &ops,
+                         ArrayRef<Value> returned) {
   return (chunk == 0 && argument.use_empty()) ||
+         llvm::is_contained(returned, argument) ||
          llvm::any_of(argument.getUsers(),
                       [&](Operation *user) { return ops.contains(user); });
 }
@@ -280,9 +298,7 @@ Cut::getReturned(int64_t chunk) const {
         builder.getNamedAttr(kOutputAttr, builder.getStringAttr(kBorder))));
   }
   for (auto [index, value] : llvm::enumerate(getExit()->getOperands())) {
-    Operation *maker = value.getDefiningOp();
-    int64_t own = maker ? chunks.at(maker) : kEverywhere;
-    if ((index == 0 || own == kEverywhere ? last : own) != chunk)
+    if (getChunkOfResult(index) != chunk)
       continue;
     DictionaryAttr role = forward.getResultAttrDict(index);
     values.push_back(value);
@@ -297,7 +313,7 @@ void Cut::build(ModuleOp module, int64_t chunk) const {
   SmallVector<Value> arguments;
   SmallVector<DictionaryAttr> attributes;
   for (BlockArgument argument : forward.getArguments())
-    if (isArgumentOf(argument, chunk, ops)) {
+    if (isArgumentOf(argument, chunk, ops, returned)) {
       arguments.push_back(argument);
       attributes.push_back(forward.getArgAttrDict(argument.getArgNumber()));
     }

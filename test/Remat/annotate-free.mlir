@@ -1,5 +1,6 @@
 // An activation that the kernel of its own gradient can make again is dropped,
-// unless another decider keeps it; what one drops needs no replay of its own.
+// unless another decider keeps it; what one drops needs no replay of its own. So is a
+// copy of more bits.
 
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(reprise-remat-annotate-free))' | FileCheck %s
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(func.func(reprise-remat-annotate-free,reprise-remat-apply,reprise-remat-verify))' | FileCheck %s --check-prefix=APPLY
@@ -30,6 +31,8 @@
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=decided | Remark=layer1.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=decided | Remark=layer2.mlp.g, bytes=32
 //      REMARK: remark: [Passed] Free | Category:Remat | Function=read_by_a_replay | Remark=layer0.mlp.g, bytes=32
+//      REMARK: remark: [Passed] Free | Category:Remat | Function=wider | Remark=layer0.moe.nf, bytes=32
+//      REMARK: remark: [Passed] Free | Category:Remat | Function=wider | Remark=layer1.moe.nf, bytes=32
 //  REMARK-NOT: Free |
 func.func @feed_forward(%u: tensor<8xf32>, %d: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
   %g = nn.gelu %u tanh {nn.scope = #nn.scope<layer = 3, module = "mlp", value = "g">} : tensor<8xf32>
@@ -142,4 +145,45 @@ func.func @read_by_a_replay(%a: tensor<8xf32>, %b: tensor<8xf32>, %d: tensor<8xf
   %w = nn.add %g, %d : tensor<8xf32>
   %da, %db = nn.swiglu_backward %a, %b, %d : tensor<8xf32>
   return %e, %w, %da, %db : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+// A copy that only has more bits is made again in front of its first reader, and once
+// more for a replay that comes before that. One that rounds is kept, and so is what
+// a plan keeps.
+
+// CHECK-LABEL: func.func @wider
+//       CHECK:   nn.cast {{.*}}layer = 0, {{.*}}remat.decision = #remat.recompute<segment = 0, label = "free">
+//       CHECK:   nn.cast {{.*}}layer = 1, {{.*}}remat.decision = #remat.recompute<segment = 1, label = "free">
+//       CHECK:   nn.cast {{.*}}layer = 2, {{.*}}remat.decision = #remat.save<reason = "by hand">
+//       CHECK:   nn.cast {{.*}}value = "rounded">} : (tensor<8xf32>) -> tensor<8xbf16>
+// APPLY-LABEL: func.func @wider(
+//  APPLY-SAME:   tensor<8xbf16>, %{{.*}}, %[[D:[^:]*]]: tensor<8xf32>
+//       APPLY:   %[[N:.*]] = nn.add
+//       APPLY:   nn.backward
+//  APPLY-NEXT:   %[[DR:.*]] = nn.scale %[[D]] by 3.0
+//  APPLY-NEXT:   %[[F0:.*]] = remat.fence %[[N]] after %[[DR]]
+//  APPLY-NEXT:   %[[C0:.*]] = nn.cast %[[F0]] {{.*}}remat.free, remat.replay = 0
+//  APPLY-NEXT:   %[[W:.*]] = nn.add %[[C0]], %[[DR]]
+//       APPLY:   %[[AGAIN:.*]] = nn.cast %{{.*}} {{.*}}remat.replay = 1 : i64}
+//  APPLY-NEXT:   nn.scale %[[AGAIN]] by 2.0
+//       APPLY:   %[[C1:.*]] = nn.cast %{{.*}} {{.*}}remat.free, remat.replay = 1
+//  APPLY-NEXT:   nn.add %[[C1]],
+//        PLAN: layer 0: save n (16 B); free nf (32 B)
+func.func @wider(%a: tensor<8xbf16>, %b: tensor<8xbf16>, %d: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xbf16>) {
+  %n = nn.add %a, %b {nn.scope = #nn.scope<layer = 0, module = "layernorm", value = "n">} : tensor<8xbf16>
+  %0 = nn.cast %n {nn.scope = #nn.scope<layer = 0, module = "moe", value = "nf">} : (tensor<8xbf16>) -> tensor<8xf32>
+  %1 = nn.cast %a {nn.scope = #nn.scope<layer = 1, module = "moe", value = "nf">} : (tensor<8xbf16>) -> tensor<8xf32>
+  %r = nn.scale %1 by 2.0 {nn.scope = #nn.scope<layer = 1, module = "moe", value = "r">, remat.decision = #remat.recompute<segment = 1, label = "plan">} : tensor<8xf32>
+  %2 = nn.cast %b {nn.scope = #nn.scope<layer = 2, module = "moe", value = "nf">, remat.decision = #remat.save<reason = "by hand">} : (tensor<8xbf16>) -> tensor<8xf32>
+  %3 = nn.cast %d {nn.scope = #nn.scope<layer = 3, module = "moe", value = "rounded">} : (tensor<8xf32>) -> tensor<8xbf16>
+  nn.backward
+  %dr = nn.scale %d by 3.0 : tensor<8xf32>
+  %w = nn.add %0, %dr : tensor<8xf32>
+  %x = nn.add %r, %dr : tensor<8xf32>
+  %y = nn.add %1, %x : tensor<8xf32>
+  %z = nn.add %2, %dr : tensor<8xf32>
+  %q = nn.add %3, %a : tensor<8xbf16>
+  return %w, %x, %y, %z, %q : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xbf16>
 }

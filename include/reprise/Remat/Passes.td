@@ -164,6 +164,9 @@ def AnnotateFree : Pass<"reprise-remat-annotate-free", "::mlir::func::FuncOp"> {
     the result, and reads it (the gradient of the weight behind it) where the gradient may come
     first. Nothing moves here; `reprise-remat-apply` moves that gradient.
 
+    An `nn.cast` that only makes a value wider need not be kept either: it is made
+    again in front of its first reader in backward, of the value that it widens.
+
     What another decider keeps stays, unless it is kept with its segment only
     because replays free nothing at the peak. What another decider drops is made
     on the way instead of being replayed, and stays in its segment.
@@ -198,7 +201,8 @@ def Apply : Pass<"reprise-remat-apply", "::mlir::func::FuncOp"> {
     What is decided as `free` is replayed in front of the gradient of its op, with
     `remat.free`, for both to become one kernel; that gradient, and what it reads,
     moves in front of the first reader of the value if it is not there. Where
-    that cannot be, it is an ordinary replay.
+    that cannot be, it is an ordinary replay. A cast that is `free` is replayed in
+    front of the first reader of its result.
 
     Of what is decided as `#remat.share` an `nn.slice` takes the rank's part behind
     the last reader of the forward pass: the value's first dimension that the ranks

@@ -52,7 +52,7 @@ def NN_Dialect : Dialect {
     | `nn.partial = #nn.partial<…>` | a sum of gradients that waits for others |
     | `nn.moment1 = "name"`, `nn.moment2 = "name"` | optimizer state |
     | `nn.working = "name"` | the parameter of that name, rounded to bf16 |
-    | `nn.measure = "name"` | what is shown of the micro-batches so far, zero at first: a number's mean, or the sum of a vector, in which something is counted |
+    | `nn.measure = "name"` | what is shown of the micro-batches so far, zero at first: a number's mean, or the sum of a vector, in which something is counted; `nn.term = "total"` beside it, on a result of `@forward`, says that it is a term of the loss that is trained, and part of the measure `total`, which is the sum of the terms that say the same |
 
     With `nn.follows = "name"` beside a frozen `nn.parameter`, a bias, `nn.balance_bias` changes it as the counts of
     that measure say, by `moe_router_bias_update_rate` of `nn.train`.
@@ -91,7 +91,7 @@ def NN_Dialect : Dialect {
     (the text of the `config.json` that published weights of this model come with), `nn.mesh` (the
     ranks of the program, if it is for more than one), `nn.sequence_parallel` (those along `tp` have
     parts of the positions between layers), `nn.distributed_optimizer` (those along `dp` are to have shares
-    of the optimizer's state) and
+    of the optimizer's state), `nn.measures` (of a chunk: the names of what the whole model measures, in its order) and
     `nn.train_json` (the section `train` of its description as JSON, each key with its
     value, which checkpoints say and nothing depends on).
   }];
