@@ -51,12 +51,17 @@ std::optional<StepStage> reprise::solver::takeStage(const StepGraph &graph,
                                                     int64_t count) {
   std::string why;
   std::optional<Chain> chain = Chain::find(graph, why);
-  // Embedding, layers, head.
-  int64_t numLayers = chain ? int64_t(chain->blocks.size()) - 2 : 0;
+  // Embedding, layers, head; a head between layers comes with the one before.
+  std::vector<int64_t> begins;
+  for (size_t block = 0; chain && block < chain->blocks.size(); ++block)
+    if (chain->blocks[block].layer >= 0)
+      begins.push_back(block);
+  int64_t numLayers = begins.size();
   if (first < 0 || count < 1 || first + count > numLayers)
     return std::nullopt;
-  int64_t begin = first == 0 ? 0 : first + 1;
-  int64_t end = first + count == numLayers ? numLayers + 2 : first + count + 1;
+  int64_t begin = first == 0 ? 0 : begins[first];
+  int64_t end = first + count == numLayers ? int64_t(chain->blocks.size())
+                                           : begins[first + count];
   Excerpt stage = extractStage(*chain, begin, end - begin);
   return StepStage{std::move(stage.graph), std::move(stage.values)};
 }

@@ -31,6 +31,7 @@ private:
   /// The blocks of a chain, or all of the step as one.
   void findBlocks();
   void nameAll();
+  std::string getName(int64_t block) const;
   std::vector<int64_t> getTensors(int64_t value) const;
   bool isForward(int64_t op) const {
     return graph.ops[op].phase == StepPhase::Forward;
@@ -109,6 +110,16 @@ void Certifier::nameAll() {
               opNames[op] + (w ? "#" + std::to_string(w) : "");
       }
   }
+}
+
+/// "embedding", "layer3", "head"; "layer3.head" is one between layers.
+std::string Certifier::getName(int64_t block) const {
+  if (blocks[block].layer >= 0)
+    return "layer" + std::to_string(blocks[block].layer);
+  if (block == 0)
+    return "embedding";
+  return block + 1 < int64_t(blocks.size()) ? getName(block - 1) + ".head"
+                                            : "head";
 }
 
 /// The values of the forward pass that are read with `value`.
@@ -193,10 +204,7 @@ void Certifier::addClass(int64_t block, const std::vector<int64_t> &inputs) {
 
 void Certifier::addLayer(int64_t block) {
   CertifiedLayer layer;
-  layer.name = blocks[block].layer >= 0
-                   ? "layer" + std::to_string(blocks[block].layer)
-               : block == 0 ? "embedding"
-                            : "head";
+  layer.name = getName(block);
   layer.kind = kindOf[block];
   layer.inFlight = inFlight;
   for (int64_t tensor : getInputs(block))

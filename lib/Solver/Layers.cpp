@@ -9,6 +9,8 @@
 #include "Layers.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 using namespace reprise::solver;
 
@@ -35,24 +37,55 @@ std::optional<Chain> Chain::find(const StepGraph &graph, std::string &why) {
   return chain;
 }
 
-bool Chain::assignBlocks(std::string &why) {
-  blocks.push_back({-1, {}, {}});
-  int64_t lastLayered = -1;
+/// By layer: the last of its ops in a phase.
+static std::map<int64_t, int64_t> findLast(const StepGraph &graph,
+                                           StepPhase phase) {
+  std::map<int64_t, int64_t> last;
   for (size_t index = 0; index < graph.ops.size(); ++index)
-    if (graph.ops[index].layer >= 0 &&
-        graph.ops[index].phase == StepPhase::Forward)
-      lastLayered = index;
+    if (graph.ops[index].phase == phase && graph.ops[index].layer >= 0)
+      last[graph.ops[index].layer] = index;
+  return last;
+}
+
+/// The layers before whose backward passes, and behind those of the next ones,
+/// ops of no layer run: those of a head, beside which layers behind it predict
+/// further tokens.
+static std::set<int64_t> findHeads(const StepGraph &graph) {
+  std::set<int64_t> heads;
+  bool isOutside = false;
+  int64_t last = -1; // the layer before, as backward runs
+  for (const StepOp &op : graph.ops) {
+    if (op.phase != StepPhase::Backward)
+      continue;
+    if (op.layer >= 0 && op.layer < last && isOutside)
+      heads.insert(op.layer);
+    isOutside = op.layer < 0;
+    last = isOutside ? last : op.layer;
+  }
+  return heads;
+}
+
+bool Chain::assignForward(std::string &why) {
+  std::map<int64_t, int64_t> last = findLast(graph, StepPhase::Forward);
+  std::set<int64_t> heads = findHeads(graph);
+  if (!last.empty())
+    heads.insert(last.rbegin()->first);
+  blocks.push_back({-1, {}, {}});
+  int64_t above = -1;
   for (size_t index = 0; index < graph.ops.size(); ++index) {
     const StepOp &op = graph.ops[index];
     if (op.phase != StepPhase::Forward)
       break;
-    if (op.layer > blocks.back().layer)
+    int64_t current = blocks.back().layer;
+    if (op.layer > above) {
       blocks.push_back({op.layer, {}, {}});
-    else if (op.layer >= 0 && op.layer < blocks.back().layer) {
+      above = op.layer;
+    } else if (op.layer >= 0 && op.layer != current) {
       why = "op '" + op.name + "' of layer " + std::to_string(op.layer) +
-            " comes behind layer " + std::to_string(blocks.back().layer);
+            " comes behind layer " + std::to_string(above);
       return false;
-    } else if (int64_t(index) > lastLayered && blocks.back().layer >= 0) {
+    } else if (op.layer < 0 && current >= 0 && heads.count(current) &&
+               int64_t(index) > last[current]) {
       blocks.push_back({-1, {}, {}});
     }
     blockOfOp[index] = blocks.size() - 1;
@@ -60,19 +93,25 @@ bool Chain::assignBlocks(std::string &why) {
   }
   if (blocks.back().layer >= 0)
     blocks.push_back({-1, {}, {}});
+  return true;
+}
 
-  // Backward: the head, the layers, and then what the embedding has.
+/// The head, the layers, heads between them, and then what the embedding has.
+bool Chain::assignBackward(std::string &why) {
+  std::map<int64_t, int64_t> last = findLast(graph, StepPhase::Backward);
   int64_t current = blocks.size() - 1, firstLayered = -1;
-  for (size_t index = 0; index < graph.ops.size(); ++index)
-    if (graph.ops[index].layer >= 0 &&
-        graph.ops[index].phase == StepPhase::Backward)
-      firstLayered = index;
+  for (auto [layer, index] : last)
+    firstLayered = std::max(firstLayered, index);
   for (size_t index = 0; index < graph.ops.size(); ++index) {
     const StepOp &op = graph.ops[index];
     if (op.phase != StepPhase::Backward)
       continue;
     if (int64_t(index) > firstLayered)
       current = 0;
+    else if (op.layer < 0 && current > 1 && blocks[current].layer >= 0 &&
+             blocks[current - 1].layer < 0 &&
+             int64_t(index) > last[blocks[current].layer])
+      --current;
     while (op.layer >= 0 && current > 0 && blocks[current].layer != op.layer)
       --current;
     if (op.layer >= 0 && blocks[current].layer != op.layer) {
@@ -83,6 +122,12 @@ bool Chain::assignBlocks(std::string &why) {
     blockOfOp[index] = current;
     blocks[current].backward.push_back(index);
   }
+  return true;
+}
+
+bool Chain::assignBlocks(std::string &why) {
+  if (!assignForward(why) || !assignBackward(why))
+    return false;
   for (size_t value = 0; value < graph.values.size(); ++value)
     if (writer[value] >= 0)
       blockOf[value] = blockOfOp[writer[value]];

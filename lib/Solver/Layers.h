@@ -21,7 +21,9 @@ namespace reprise::solver {
 
 /// Neighbours of the forward pass, and their part of the backward pass.
 struct Block {
-  int64_t layer; ///< -1: what comes before the first, or behind the last
+  /// -1: what comes before the first, or behind the last; or a head between
+  /// two, behind which layers predict further tokens.
+  int64_t layer;
   std::vector<int64_t> forward, backward; ///< ops, in order
 };
 
@@ -31,7 +33,7 @@ struct Slot {
   int64_t op, write;
 };
 
-/// A graph as a chain of blocks: embedding, layers, head.
+/// A graph as a chain of blocks: embedding, layers, heads.
 class Chain {
 public:
   /// Nothing, and in `why` a reason with numbers, if `graph` is no chain: if
@@ -58,6 +60,8 @@ public:
 
 private:
   explicit Chain(const StepGraph &graph) : graph(graph) {}
+  bool assignForward(std::string &why);
+  bool assignBackward(std::string &why);
   bool assignBlocks(std::string &why);
   bool checkReaders(std::string &why);
 };

@@ -71,6 +71,47 @@ TEST(BudgetTest, ChainsAreAsGoodAsTryingAll) {
   }
 }
 
+/// A chain of three whose middle is of no layer, as the head is that layers
+/// behind it predict further tokens beside.
+static StepGraph makeHeadBetween(unsigned seed) {
+  StepGraph graph = makeRandomChain(seed, 3, 3, 1 + seed % 2, true);
+  for (StepOp &op : graph.ops)
+    if (op.layer == 1)
+      op.layer = -1;
+  return graph;
+}
+
+// Such a head is by itself: its values may be dropped as those of layers may.
+TEST(BudgetTest, HeadsBetweenLayersAreAsGoodAsTryingAll) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    StepGraph graph = makeHeadBetween(seed);
+    BudgetCurve curve(graph);
+    ASSERT_TRUE(curve.isChain()) << curve.getReason();
+    checkCurve(graph, curve);
+    for (const BudgetPoint &best : solveByTrying(graph)) {
+      int64_t point = curve.find(best.peak);
+      ASSERT_GE(point, 0) << "seed " << seed << " bytes " << best.peak;
+      EXPECT_EQ(curve.getPoints()[point].seconds, best.seconds)
+          << "seed " << seed << " bytes " << best.peak;
+    }
+  }
+}
+
+// It is of the stage of the layer before it.
+TEST(BudgetTest, HeadsBetweenLayersHaveAStage) {
+  StepGraph graph = makeHeadBetween(1);
+  auto count = [](const StepGraph &graph) {
+    return std::count_if(graph.ops.begin(), graph.ops.end(),
+                         [](const StepOp &op) { return op.layer >= 0; });
+  };
+  EXPECT_FALSE(takeStage(graph, 1, 2));
+  std::optional<StepStage> before = takeStage(graph, 0, 1),
+                           behind = takeStage(graph, 1, 1);
+  ASSERT_TRUE(before && behind);
+  EXPECT_EQ(count(before->graph), count(behind->graph));
+  EXPECT_GT(before->graph.ops.size(), behind->graph.ops.size() + 4);
+}
+
 // Segments of several layers have the same values kept in each of them, so that
 // there may be better plans; but with segments less memory will do.
 TEST(BudgetTest, SegmentsNeedLess) {

@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "RandomCertificates.h"
+#include "RandomSteps.h"
+#include "reprise/Solver/Budget.h"
 #include "tools/reprise-memplan/verify/Verify.h"
 
 #include <gtest/gtest.h>
@@ -117,6 +119,41 @@ static std::string verify(const Certificate &certificate) {
   reprise::verify::CertificateFigures figures;
   auto fault = reprise::verify::verifyCertificate(text.str(), figures);
   return fault ? fault->message : "";
+}
+
+/// Whatever plans drop, also what joins layers, which runs again in the
+/// backward pass of a later layer: what is kept is there as long as that reads
+/// it.
+TEST(Certificate, CheckerTakesAnyPlan) {
+  int numReplays = 0, numRefused = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    StepGraph graph = makeRandomChain(seed, 3, 3, 1 + seed % 2);
+    std::mt19937 random(seed);
+    KeptValues kept = keepAll(graph);
+    for (int64_t value : getChoices(graph))
+      kept[value] = random() % 3;
+    Certificate certificate;
+    certificate.model = "random";
+    certificate.machine = "none";
+    certificate.kind = Certificate::Budget::Activations;
+    certificate.budgetBytes = getPackedBytes(graph, kept);
+    certify(graph, kept, 1e-3, certificate);
+    certifyMemory(graph, kept, certificate);
+    EXPECT_EQ(verify(certificate), "") << seed;
+    for (const CertifiedLayer &layer : certificate.layers)
+      numReplays += layer.replays.size();
+    // Of an op that has more bytes than the schedule.
+    std::vector<CertifiedGradient> &backward =
+        certificate.classes[1 + seed % (certificate.classes.size() - 1)]
+            .backward;
+    certificate.points.clear();
+    backward[seed % backward.size()].bytes += certificate.peakBytes;
+    computeBound(certificate);
+    std::string message = verify(certificate);
+    numRefused += message.find("' runs beside ") != std::string::npos;
+  }
+  EXPECT_GT(numReplays, 500);
+  EXPECT_EQ(numRefused, 200);
 }
 
 /// At the turn backward has read nothing, so no op runs before it: there are
