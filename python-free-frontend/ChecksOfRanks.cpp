@@ -34,19 +34,27 @@ private:
 } // namespace
 
 /// Groups of micro-batches have equal sizes, and each rank has whole branches
-/// of their tree.
+/// of their tree: of each branch of 2^k groups an equal part, or, where their
+/// number is no power of two, one of all groups.
 void RankChecker::checkReductionGroups() {
   if (!parallel.reductionGroups)
     return;
   int64_t groups = *parallel.reductionGroups, ranks = parallel.dataParallel;
   int64_t batches = description.getGlobalBatchSize() / train.microBatchSize;
-  if (groups % ranks != 0 ||
-      (ranks > 1 && !llvm::isPowerOf2_64(uint64_t(groups / ranks))))
+  if (groups % ranks != 0)
     error("gradient_reduction_groups",
-          "needs to be data_parallel_size " + Twine(ranks) +
-              " times a power of two, so that each rank has a branch of the "
-              "tree that adds groups up, but got " +
+          "needs to be a multiple of data_parallel_size " + Twine(ranks) +
+              ", so that each rank has as many groups, but got " +
               Twine(groups));
+  else if (!llvm::isPowerOf2_64(uint64_t(ranks)) &&
+           !llvm::isPowerOf2_64(uint64_t(groups / ranks)))
+    error(
+        "gradient_reduction_groups",
+        "needs to be data_parallel_size " + Twine(ranks) +
+            " times a power of two, or a multiple of ranks whose number is "
+            "one, so that each rank has branches of the tree that adds groups "
+            "up, but got " +
+            Twine(groups));
   else if (batches % groups != 0)
     error("gradient_reduction_groups",
           "needs to divide the " + Twine(batches) +

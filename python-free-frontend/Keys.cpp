@@ -500,8 +500,8 @@ static const Key rows[] = {
      parallel<&Parallel::reductionGroups>, Need::Unset, "data_parallel_size",
      "Groups of consecutive micro-batches of a step, whose gradients are "
      "summed "
-     "first; results are the same for one rank, and for as many ranks as "
-     "there are groups, for half as many, and so on",
+     "first; results are the same for one rank, for as many ranks as there are "
+     "groups, and for others of which they are a multiple",
      Bound::Positive, "", "", 1 << 20},
     {"tensor_model_parallel_size", "parallel",
      parallel<&Parallel::tensorParallel>, Need::Defaulted, "1",

@@ -398,22 +398,59 @@ static void findMeasures(func::FuncOp step, SmallVectorImpl<Value> &values,
     }
 }
 
+/// Whether sums of groups of micro-batches were put aside in `value`.
+static bool isPartial(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument) // In the step of a stage.
+    return isa<InPlaceUpdate>(value.getDefiningOp()) &&
+           isa<SumCarrier>(value.getDefiningOp());
+  auto step = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  return step && step.getArgAttr(argument.getArgNumber(), kPartialAttr);
+}
+
+/// The terms of `sum` that ranks have branches of, one for each run of their
+/// groups: that of the last run first.
+static SmallVector<Value> getRuns(Value sum, int64_t groups) {
+  SmallVector<Value> runs;
+  for (int64_t left = llvm::popcount(uint64_t(groups)); left > 1; --left) {
+    auto more = sum.getDefiningOp<RunningSum>();
+    if (!more || !isPartial(more.getTerm()))
+      break; // Nothing is added to it in this stage.
+    runs.push_back(more.getTerm());
+    sum = more.getSum();
+  }
+  runs.push_back(sum);
+  std::reverse(runs.begin(), runs.end());
+  return runs;
+}
+
 /// Makes each of `parts` its sum over the ranks along `axis`, or the rank's
 /// share of that, all in one collective, and returns these in the place of the
-/// parts.
+/// parts. Of several runs of `groups` each is summed over ranks by itself
+/// before they are added.
 template <typename SumOp>
 static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
-                    ArrayRef<Value *> parts, SmallVectorImpl<Value> &results) {
+                    ArrayRef<Value *> parts, SmallVectorImpl<Value> &results,
+                    int64_t groups = 1) {
   if (parts.empty())
     return;
   SmallVector<Value> terms;
-  for (Value *part : parts)
-    terms.push_back(*part);
+  SmallVector<size_t> counts;
+  for (Value *part : parts) {
+    SmallVector<Value> runs = getRuns(*part, groups);
+    counts.push_back(runs.size());
+    llvm::append_range(terms, runs);
+  }
   auto sums = SumOp::create(builder, loc, terms, builder.getStringAttr(axis));
   sums->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
                                            "optimizer", "sum_over_ranks"));
-  for (auto [part, sum] : llvm::zip_equal(parts, sums.getSums())) {
-    llvm::replace(results, *part, Value(sum));
+  ValueRange rest = sums.getSums();
+  for (auto [part, count] : llvm::zip_equal(parts, counts)) {
+    Value sum = rest.front();
+    for (Value more : rest.slice(1, count - 1))
+      sum = setScope(AccumulateOp::create(builder, loc, sum, more), "groups");
+    rest = rest.drop_front(count);
+    llvm::replace(results, *part, sum);
     *part = sum;
   }
 }
@@ -435,6 +472,8 @@ void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
                                 SmallVectorImpl<Trained> &trained, Value &loss,
                                 MutableArrayRef<Value> measures,
                                 SmallVectorImpl<Value> &results) {
+  const int64_t groups = getReductionGroups(
+      getOperation().lookupSymbol<func::FuncOp>(kStepFunction));
   SmallVector<Value *> numbers;
   if (loss)
     numbers.push_back(&loss);
@@ -450,8 +489,8 @@ void AddOptimizer::sumOverRanks(OpBuilder &builder, Location loc,
     for (Trained &one : trained)
       if (one.axis == axis)
         (one.share ? shared : all).push_back(&one.gradient);
-    sumOver<AllReduceOp>(axis, builder, loc, all, results);
-    sumOver<ReduceSharesOp>(axis, builder, loc, shared, results);
+    sumOver<AllReduceOp>(axis, builder, loc, all, results, groups);
+    sumOver<ReduceSharesOp>(axis, builder, loc, shared, results, groups);
   }
   for (StringRef axis : kMeshAxes) {
     if (getAxisSize(getOperation(), axis) == 1 || axis == kExpertCopiesAxis)

@@ -57,6 +57,7 @@ private:
   LogicalResult verifyLoss();
   /// The axes of the sums over ranks that lead to `value` in the update.
   FailureOr<Axes> getSummed(Value value) const;
+  FailureOr<Axes> getSummedAlike(RunningSum running) const;
   /// Those along which a parameter's gradient is a part of a sum.
   Axes getPartial(BlockArgument argument);
 
@@ -154,20 +155,39 @@ LogicalResult ForwardVerifier::run(MeshAttr mesh) {
 // The update
 //===----------------------------------------------------------------------===//
 
+static std::string spell(const Axes &axes) {
+  return axes.empty() ? "none" : llvm::join(axes, ", ");
+}
+
 FailureOr<Axes> SumVerifier::getSummed(Value value) const {
-  Axes axes;
-  for (Operation *op = value.getDefiningOp(); op;) {
-    bool isSum = sumsOverRanks(op);
-    bool isShare = !isCollective(op) && !getAxis(op).empty();
-    if (!update->isBeforeInBlock(op) || !(isSum || isShare))
-      break;
-    if (isSum && !axes.insert(getAxis(op)))
-      return op->emitOpError("sums over ranks along '")
-             << getAxis(op) << "' what is such a sum already";
-    value = op->getOperand(cast<OpResult>(value).getResultNumber());
-    op = value.getDefiningOp();
-  }
+  Operation *op = value.getDefiningOp();
+  if (!op || !update->isBeforeInBlock(op))
+    return Axes();
+  if (auto running = dyn_cast<RunningSum>(op))
+    return getSummedAlike(running);
+  bool isSum = sumsOverRanks(op);
+  bool isShare = !isCollective(op) && !getAxis(op).empty();
+  if (!isSum && !isShare)
+    return Axes();
+  FailureOr<Axes> axes =
+      getSummed(op->getOperand(cast<OpResult>(value).getResultNumber()));
+  if (succeeded(axes) && isSum && !axes->insert(getAxis(op)))
+    return op->emitOpError("sums over ranks along '")
+           << getAxis(op) << "' what is such a sum already";
   return axes;
+}
+
+/// What groups of micro-batches have is added up before or behind ranks have
+/// added theirs, all of it.
+FailureOr<Axes> SumVerifier::getSummedAlike(RunningSum running) const {
+  FailureOr<Axes> sum = getSummed(running.getSum());
+  FailureOr<Axes> term = getSummed(running.getTerm());
+  if (failed(sum) || failed(term))
+    return failure();
+  if (llvm::set_is_subset(*sum, *term) && llvm::set_is_subset(*term, *sum))
+    return sum;
+  return running->emitOpError("adds what is summed along ")
+         << spell(*term) << " to what is summed along " << spell(*sum);
 }
 
 Axes SumVerifier::getPartial(BlockArgument argument) {
@@ -184,10 +204,6 @@ Axes SumVerifier::getPartial(BlockArgument argument) {
   if (step.getArgAttr(index, kSumStagesAttr))
     axes.insert(kPipeAxis);
   return axes;
-}
-
-static std::string spell(const Axes &axes) {
-  return axes.empty() ? "none" : llvm::join(axes, ", ");
 }
 
 LogicalResult SumVerifier::verifyGradient(BlockArgument argument,

@@ -595,6 +595,7 @@ FailureOr<Tables::Launch> Tables::readLaunch(const SymbolTable &symbols,
 LogicalResult Tables::readStep(const SymbolTable &symbols, func::FuncOp step) {
   if (auto count = step->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     microBatchesPerRank = count.getInt();
+  reductionGroups = nn::getReductionGroups(step);
   schedules = {{"micro", {}}, {"update", {}}};
   Schedule *schedule = &schedules.front();
   // The step of a stage has all micro-batches, one after another.
@@ -635,24 +636,25 @@ LogicalResult Tables::readProgram(const SymbolTable &symbols,
                {/*schedule=*/1, /*microBatch=*/-1}};
     return success();
   }
-  int64_t groups = nn::getReductionGroups(step);
   SmallVector<int32_t> pushes; // by their levels
-  for (unsigned level = 0; level < nn::getPartialLevels(groups); ++level) {
+  for (unsigned level = 0; level < nn::getPartialLevels(reductionGroups);
+       ++level) {
     std::string name = (nn::kPushFunction + Twine(level)).str();
     auto function = symbols.lookup<func::FuncOp>(name);
     if (!function)
       return step.emitError("needs a function @")
-             << name << " for " << groups << " groups of micro-batches";
+             << name << " for " << reductionGroups
+             << " groups of micro-batches";
     FailureOr<int32_t> schedule = readSchedule(symbols, function);
     if (failed(schedule))
       return failure();
     pushes.push_back(*schedule);
   }
-  int64_t size = microBatchesPerRank / groups;
+  int64_t size = microBatchesPerRank / reductionGroups;
   for (int64_t i = 0; i < microBatchesPerRank; ++i) {
     program.push_back({/*schedule=*/0, /*microBatch=*/int32_t(i)});
     int64_t group = i / size;
-    if ((i + 1) % size == 0 && group + 1 < groups)
+    if ((i + 1) % size == 0 && group + 1 < reductionGroups)
       program.push_back({pushes[nn::getLevelBehind(group)], /*microBatch=*/-1});
   }
   program.push_back({/*schedule=*/1, /*microBatch=*/-1});

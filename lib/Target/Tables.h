@@ -66,7 +66,7 @@ struct Tables {
   llvm::SmallVector<rt::BufferOp> states, rotaries;
   llvm::StringMap<rt::BufferOp> roles;
   double modelFlops = 0, replayFlops = 0; ///< of one step and rank
-  int64_t microBatchesPerRank = 1;
+  int64_t microBatchesPerRank = 1, reductionGroups = 1;
   /// Of a stage of a pipeline: its number, and the inputs of each micro-batch.
   std::optional<int64_t> stage;
   struct Inputs {

@@ -85,6 +85,18 @@ bool Samples::read(int64_t sample, int32_t *inputs, int32_t *targets,
   return true;
 }
 
+int64_t BatchShape::globalMicroBatch(int64_t microBatch) const {
+  const int64_t size = microBatches / groups, group = microBatch / size;
+  int64_t first = 0, run = 1; // The run that has the group.
+  for (int64_t left = groups;; first += run, left -= run) {
+    run = int64_t(1) << (63 - __builtin_clzll(uint64_t(left)));
+    if (group < first + run)
+      break;
+  }
+  const int64_t place = shard.of * first + shard.part * run + group - first;
+  return place * size + microBatch % size;
+}
+
 bool TrainingData::open(const DataOptions &options, const TokenFormat &format,
                         const BatchShape &batch, int64_t vocabSize,
                         Error &error) {

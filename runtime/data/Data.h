@@ -25,17 +25,23 @@ namespace reprise::runtime {
 /// CT-RSA 2002, section 3 (cycle walking).
 uint64_t permute(uint64_t index, uint64_t size, uint64_t seed, uint64_t epoch);
 
-/// How a data set is cut into batches: a step has those of all shards, one
-/// after another.
+/// How a data set is cut into batches: a step has those of all shards.
 struct BatchShape {
   /// Of one shard; rows of `length` tokens each.
   int64_t microBatches, rows, length;
   Shard shard = {};
+  /// Of the micro-batches of one shard, of equal sizes.
+  int64_t groups = 1;
   int64_t globalRows() const { return shard.of * microBatches * rows; }
-  /// The number of a micro-batch of this shard among those of a step.
-  int64_t globalMicroBatch(int64_t microBatch) const {
-    return shard.part * microBatches + microBatch;
-  }
+  /// The number of a micro-batch of this shard among those of a step. Groups of
+  /// a shard are runs of 2^k, as the binary digits of their number are, the
+  /// longest first, and in a run shards have theirs one behind the other. So
+  /// all groups of a run are a branch of the tree that adds groups up, and
+  /// those of a shard one of that. Groups of two shards, three each:
+  ///
+  ///   shard 0   0 1      4
+  ///   shard 1       2 3    5
+  int64_t globalMicroBatch(int64_t microBatch) const;
 };
 
 /// A stream of tokens, cut in pieces. With n tokens there are (n - 1) / length

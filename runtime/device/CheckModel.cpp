@@ -228,6 +228,11 @@ static bool checkProgram(const RepriseModel &model, Error &error) {
                        micros);
     micros += readsInputs;
   }
+  if (model.reductionGroups < 1 ||
+      model.microBatchesPerRank % model.reductionGroups != 0)
+    return error.set("damaged model: %d micro-batches of a rank cannot be in "
+                     "%d groups",
+                     model.microBatchesPerRank, model.reductionGroups);
   const int expected = model.numInputs > 0 ? 1 : model.microBatchesPerRank;
   if (micros == expected && micros > 0 && model.program[0].microBatch == 0 &&
       model.program[model.numEntries - 1].microBatch < 0)

@@ -176,7 +176,8 @@ bool Trainer::openData(Error &error) {
   if (options.data.size() == 0) // Only steps need data.
     return true;
   BatchShape batch = {model.microBatchesPerRank, model.microBatchSize,
-                      model.seqLength, dataShardOf(model, ranks.rank())};
+                      model.seqLength, dataShardOf(model, ranks.rank()),
+                      model.reductionGroups};
   return data.open(options, format, batch, model.vocabSize, error) &&
          reader.start(data, options.steps, error);
 }

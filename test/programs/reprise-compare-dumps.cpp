@@ -13,8 +13,8 @@
 // Compares what two programs that were compiled from one description wrote with
 // --dump: loss, norm and gradients by their largest element, parameters and
 // moments by their norm. What they were given has to be the same; with
-// --first-inputs the first has only been given the first part of it, as a rank
-// of several has. With --norms
+// --first-inputs the first has only been given some of its micro-batches, as a
+// rank of several has. With --norms
 // gradients are compared by their norm: for bf16, of which single elements are
 // rounding in any order of sums. With --tolerance=0 all bits are compared, also
 // of what is as small as rounding, and the signs of zeros.
@@ -59,6 +59,25 @@ static bool hasSameBits(const Tensor &have, const Tensor &want) {
     return llvm::bit_cast<uint64_t>(a) == llvm::bit_cast<uint64_t>(b);
   };
   return llvm::equal(have.values, want.values, isSame);
+}
+
+/// Those values of `all` that are of micro-batches of which one has numbers:
+/// rng has four for each, and the last is the micro-batch's.
+static Tensor takeMicroBatches(const Tensor &all, const Tensor &numbers,
+                               const Tensor &allNumbers) {
+  constexpr int64_t kWords = 4;
+  if (allNumbers.size() < kWords)
+    return all; // Which is not the same then.
+  const int64_t size = all.size() / (allNumbers.size() / kWords);
+  Tensor some = all;
+  some.values.clear();
+  for (int64_t one = kWords - 1; one < numbers.size(); one += kWords)
+    for (int64_t other = kWords - 1; other < allNumbers.size(); other += kWords)
+      if (numbers.values[size_t(one)] == allNumbers.values[size_t(other)]) {
+        auto from = all.values.begin() + other / kWords * size;
+        some.values.insert(some.values.end(), from, from + size);
+      }
+  return some;
 }
 
 int main(int argc, char **argv) {
@@ -112,7 +131,7 @@ int main(int argc, char **argv) {
     } else {
       Tensor given = entry.second;
       if (firstInputs && other.size() > 0 && other.size() < given.size())
-        given.values.resize(other.size());
+        given = takeMicroBatches(given, (*have)["rng"], (*want)["rng"]);
       inputs.add(name, other, given);
     }
   }

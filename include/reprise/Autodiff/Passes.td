@@ -206,6 +206,11 @@ def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
     argument `nn.working = "NAME"`, which the parameter's `nn.adamw` rounds anew. Of a frozen
     parameter nothing does. An `nn.embedding` reads the parameter itself, and rounds its rows.
 
+    Ranks with samples of their own sum the loss and gradients first, by `nn.all_reduce`. Where
+    `nn.reduction_groups` on `@step` is a sum of several powers of two, what was summed of so many groups, a run,
+    is summed over ranks by itself, and then these sums are added: of a run all ranks together have a branch
+    of the tree.
+
     With `nn.distributed_optimizer` on the module and ranks along `dp`, each has a share of the moments:
     `nn.reduce_shares` sums its shares of the gradients, `nn.shares_norm` makes the norm, `nn.adamw` updates the
     share of a parameter, and `nn.gather_shares` gives it to the others, as it does with that of the working copy.

@@ -12,6 +12,7 @@
 #include "runtime/data/DataMark.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace reprise::runtime;
 using namespace reprise::runtime::test;
@@ -75,6 +76,57 @@ TEST(Permutation, DependsOnSeedAndEpochAndMovesThings) {
       EXPECT_TRUE(same ? equal == 1000 : equal < 10);
       EXPECT_LT(fixed, 10);
     }
+}
+
+/// The branches of the tree over the groups [first, first + count).
+static void addBranches(std::set<std::set<int64_t>> &all, int64_t first,
+                        int64_t count) {
+  std::set<int64_t> groups;
+  for (int64_t i = first; i < first + count; ++i)
+    groups.insert(i);
+  all.insert(groups);
+  int64_t half = 1;
+  while (2 * half < count)
+    half *= 2;
+  if (count == 1)
+    return;
+  addBranches(all, first, half);
+  addBranches(all, first + half, count - half);
+}
+
+// Of a run of groups all shards have a branch of the tree, each one of its own,
+// in order; micro-batches of a group are neighbours.
+TEST(BatchShape, ShardsHaveBranchesOfTheTree) {
+  const std::pair<int64_t, int64_t> cases[] = {
+      {1, 6}, {2, 3}, {2, 5}, {2, 7}, {4, 3}, {4, 6}, {8, 11}, {3, 4}, {5, 1}};
+  for (auto [shards, groups] : cases) {
+    std::set<std::set<int64_t>> branches;
+    addBranches(branches, 0, shards * groups);
+    std::set<int64_t> seen;
+    int64_t begin = 0;
+    for (int64_t run = 64; run > 0; run /= 2) {
+      if (!(groups & run))
+        continue;
+      std::set<int64_t> all;
+      for (int64_t part = 0; part < shards; ++part) {
+        BatchShape shape = {groups * 2, 1, 1, {part, shards}, groups};
+        std::set<int64_t> own;
+        for (int64_t i = begin; i < begin + run; ++i) {
+          int64_t first = shape.globalMicroBatch(2 * i);
+          EXPECT_EQ(shape.globalMicroBatch(2 * i + 1), first + 1);
+          EXPECT_EQ(first % 2, 0);
+          own.insert(first / 2);
+        }
+        EXPECT_TRUE(all.empty() || *all.rbegin() < *own.begin());
+        EXPECT_TRUE(branches.count(own)) << shards << " x " << groups;
+        all.insert(own.begin(), own.end());
+      }
+      EXPECT_TRUE(branches.count(all)) << shards << " x " << groups;
+      seen.insert(all.begin(), all.end());
+      begin += run;
+    }
+    EXPECT_EQ(int64_t(seen.size()), shards * groups);
+  }
 }
 
 TEST_F(DataFiles, SequentialOrderFollowsTheFileAndWraps) {

@@ -49,6 +49,7 @@ public:
     model.target = kind.target;
     model.name = model.plan = model.modelType = model.configJson = "";
     model.numMicroBatches = model.microBatchesPerRank = kMicroBatches;
+    model.reductionGroups = 1;
     model.microBatchSize = 1, model.seqLength = model.vocabSize = kFew;
     addStates();
     addInputs(kind);

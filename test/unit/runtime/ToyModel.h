@@ -183,6 +183,7 @@ public:
   /// A step has so many micro-batches of each rank, and the update.
   void setMicroBatches(int32_t perRank) {
     model.microBatchesPerRank = perRank;
+    model.reductionGroups = 1;
     program.clear();
     for (int32_t i = 0; i < perRank; ++i)
       program.push_back({0, i});

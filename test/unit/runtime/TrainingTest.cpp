@@ -446,6 +446,12 @@ TEST_F(Training, DamagedModelsAreRefused) {
                       "2 micro-batches and to end with an update, but has 2 "
                       "entries with 2 micro-batches"),
             std::string::npos);
+  for (int32_t groups : {0, 3})
+    EXPECT_NE(
+        refusal([&](ToyModel &toy) { toy.model.reductionGroups = groups; })
+            .find("damaged model: 2 micro-batches of a rank cannot be in " +
+                  std::to_string(groups) + " groups"),
+        std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
               toy.micro[0].callee = 99;
             }).find("damaged model: launch embed names kind 0, callee 99 of"),
