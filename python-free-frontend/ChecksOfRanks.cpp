@@ -247,6 +247,10 @@ void RankChecker::checkParallel() {
     if (std::optional<std::string> fault = parseLayout(
             llvm::join(*parallel.layout, ""), split.layout, further))
       return error("pipeline_layout", *fault);
+  } else if (parallel.layout && parallel.layout->empty()) {
+    return error("pipeline_layout", "needs layers of each of the " +
+                                        Twine(split.getNumChunks()) +
+                                        " chunks, but got none");
   } else if (parallel.layout) {
     Origin list = origins.lookup("pipeline_layout");
     for (auto [index, word] : enumerate(*parallel.layout)) {

@@ -137,7 +137,8 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
     return std::to_string(number);
   };
   bool isBackward = false;
-  // What is in no layer is on the way to the first stage, or from the last.
+  // What is in no layer is on the way to the first stage, or from the last,
+  // which has heads of layers that predict further tokens, too.
   int64_t outside = 0;
   for (Operation &op : step.getBody().front()) {
     if (nn::begins(&op, nn::StepPhase::Update))
@@ -146,7 +147,7 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
     int64_t layer = scope ? scope.getLayer() : -1;
     bool isInLayer = layer >= 0 && layer < int64_t(stageOf.size());
     if (isInLayer)
-      outside = isBackward ? 0 : numStages - 1;
+      outside = isBackward && layer == 0 ? 0 : numStages - 1;
     isBackward |= nn::begins(&op, nn::StepPhase::Backward);
     int64_t stage = isInLayer ? stageOf[layer] : outside;
     for (Value operand : op.getOperands())
