@@ -26,6 +26,8 @@ public:
   void checkExpertParallel();
 
 private:
+  bool hasLetters() const;
+  void countChunks();
   bool hasDenseLayer() const;
   StringRef getExpertWidthKey();
   StringRef getSharedWidthKey();
@@ -199,10 +201,29 @@ void RankChecker::checkTensorParallel() {
     check("seq_length", "positions", train.seqLength);
 }
 
+bool RankChecker::hasLetters() const {
+  return parallel.layout && !parallel.layout->empty() &&
+         StringRef(parallel.layout->front()).starts_with("E");
+}
+
+/// As in Megatron, letters say how many chunks there are.
+void RankChecker::countChunks() {
+  LayerSplit split;
+  int64_t further = 0;
+  if (!hasLetters() || isGiven("virtual_stages") ||
+      parseLayout(llvm::join(*parallel.layout, ""), split.layout, further))
+    return;
+  int64_t chunks = split.layout.size();
+  if (chunks % parallel.stages == 0)
+    parallel.virtualStages = chunks / parallel.stages;
+}
+
 void RankChecker::checkParallel() {
   if (parallel.distributedOptimizer && !hasEqualStates(parallel))
     warning("use_distributed_optimizer",
             "has no effect with data_parallel_size 1");
+  if (parallel.stages > 1)
+    countChunks();
   LayerSplit split;
   split.stages = parallel.stages;
   split.virtualStages = parallel.virtualStages;
@@ -242,8 +263,7 @@ void RankChecker::checkParallel() {
   }
   int64_t further = 0;
   // In letters a comma is for people, and so is what it separates.
-  if (parallel.layout && !parallel.layout->empty() &&
-      StringRef(parallel.layout->front()).starts_with("E")) {
+  if (hasLetters()) {
     if (std::optional<std::string> fault = parseLayout(
             llvm::join(*parallel.layout, ""), split.layout, further))
       return error("pipeline_layout", *fault);

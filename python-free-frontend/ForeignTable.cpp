@@ -304,9 +304,11 @@ static constexpr ForeignKey kForeign[] = {
     {"vocab_extra_ids", "0", "'vocab_size' counts all ids of the vocabulary"},
     {"rotary_interleaved", "false", kFamilyReason},
     {"use_rope_scaling", "false", kStretchReason},
-    {"mscale|mscale_all_dim|rotary_scaling_factor|"
-     "rotary_seq_len_interpolation_factor",
-     "1", kStretchReason},
+    {"rotary_scaling_factor|rotary_seq_len_interpolation_factor", "1",
+     kStretchReason},
+    {"mscale|mscale_all_dim", "",
+     "'rope_scaling' has keys of these names here, as options "
+     "--rope-scaling-mscale and --rope-scaling-mscale-all-dim"},
     {"rope_type", "rope", kStretchReason},
     {"yarn_beta_fast|yarn_beta_slow|yarn_original_max_position_embeddings", "",
      kStretchReason},

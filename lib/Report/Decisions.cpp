@@ -14,6 +14,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
+#include <set>
 #include <tuple>
 
 using namespace mlir;
@@ -72,20 +73,28 @@ static int64_t getLaunch(const Plan &plan, int64_t number) {
   return -1;
 }
 
-/// Whether a replay has a launch of its own.
-static bool isAlone(const Plan &plan, const remat::Replay &replay) {
+/// The positions of the launches that make a value again, and nothing else: for
+/// other replays, and for a gradient.
+static std::set<int64_t> getOwnLaunches(const Plan &plan,
+                                        const remat::Replay &replay) {
+  std::set<int64_t> launches;
   if (!plan.memory)
-    return false;
+    return launches;
   const MemoryProfile &profile = plan.memory->profile;
-  auto copies = profile.getOutputs(rt::nameReplay(replay.origin.scope));
-  return !copies.empty() &&
-         llvm::all_equal(
-             profile.getPositions()[copies.front().positions.front()].makers);
+  for (const MemoryProfile::Accesses &copy :
+       profile.getOutputs(rt::nameReplay(replay.origin.scope)))
+    if (int64_t position = copy.positions.front();
+        llvm::all_equal(profile.getPositions()[position].makers))
+      launches.insert(position);
+  return launches;
 }
 
-/// What is free takes the time of its launch, if that makes nothing else.
-static double getLaunchSeconds(const Plan &plan, const remat::Replay &free) {
-  return isAlone(plan, free) ? plan.forward[free.origin.position].seconds : 0;
+/// The time of `least` launches that make a value again, or of all that make
+/// nothing else.
+static double getSeconds(const Plan &plan, const remat::Replay &replay,
+                         size_t least) {
+  return plan.forward[replay.origin.position].seconds *
+         std::max(least, getOwnLaunches(plan, replay).size());
 }
 
 /// A replayed value is absent from the last reader of the forward pass to its
@@ -103,8 +112,8 @@ static Change getChange(const Plan &plan, const remat::Replay &replay,
   if (copies.empty())
     return change;
   // A launch of several ops runs for the others.
-  if (!isFree && isAlone(plan, replay))
-    change.skipped.push_back(copies.front().positions.front());
+  if (!isFree)
+    llvm::append_range(change.skipped, getOwnLaunches(plan, replay));
   if (replay.freedBytes == 0)
     return change;
   auto keep = [&](int64_t last, const MemoryProfile::Accesses &copy) {
@@ -163,13 +172,13 @@ std::vector<Decision> report::getDecisions(const Plan &plan,
     Decision *decision = add(replay, Fate::Replayed, replay.label,
                              getChange(plan, replay, /*isFree=*/false));
     decision->flops = replay.flops;
-    decision->seconds = plan.forward[replay.origin.position].seconds;
+    decision->seconds = getSeconds(plan, replay, /*least=*/1);
     decision->isMeasured = plan.forward[replay.origin.position].isMeasured;
   }
   for (const remat::Replay &value : layer.free) {
     Decision *decision = add(value, Fate::Free, value.label,
                              getChange(plan, value, /*isFree=*/true));
-    decision->seconds = getLaunchSeconds(plan, value);
+    decision->seconds = getSeconds(plan, value, /*least=*/0);
   }
   llvm::sort(decisions, [](const Decision &a, const Decision &b) {
     return std::pair(a.origin.position, a.origin.number) <
@@ -285,14 +294,14 @@ void Effects::add(const Plan &plan, const remat::LayerPlan &layer) {
   for (const remat::Replay &value : layer.free) {
     Label &label = labels[value.label];
     label.freedBytes += value.freedBytes;
-    label.seconds += getLaunchSeconds(plan, value);
+    label.seconds += getSeconds(plan, value, /*least=*/0);
     addValue(label, value.name);
     label.change.append(getChange(plan, value, /*isFree=*/true));
   }
   for (const remat::Replay &replay : layer.recomputed) {
     Label &label = labels[replay.label];
     Segment &segment = segments[replay.segment];
-    double seconds = plan.forward[replay.origin.position].seconds;
+    double seconds = getSeconds(plan, replay, /*least=*/1);
     Change change = getChange(plan, replay, /*isFree=*/false);
     label.freedBytes += replay.freedBytes;
     if (replay.op == "nn.attention" && replay.origin.number != 0)

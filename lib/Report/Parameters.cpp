@@ -37,11 +37,27 @@ static int64_t getSlots(OpOperand &use,
   return shape == shapes.end() ? 0 : shape->second.slots;
 }
 
+/// How often what a rank has of a parameter makes the whole; of its dimension
+/// `dim` alone, or of all.
+static int64_t countParts(func::FuncOp step, BlockArgument argument,
+                          int64_t dim = -1) {
+  auto layout = step.getArgAttrOfType<nn::LayoutAttr>(argument.getArgNumber(),
+                                                      nn::kLayoutAttr);
+  auto module = step->getParentOfType<ModuleOp>();
+  int64_t parts = 1;
+  if (layout && module)
+    for (StringAttr axis : layout.getNames())
+      if (int64_t cut = layout.getShardDim(axis);
+          cut >= 0 && (dim < 0 || cut == dim))
+        parts *= nn::getAxisSize(module, axis);
+  return parts;
+}
+
 /// A bias that no gradient reaches, a router's, is not counted, as nobody does.
 ModelSize report::countModel(func::FuncOp step,
                              const std::map<int64_t, LayerShape> &shapes) {
   struct Known {
-    int64_t elements = 0, active = 0;
+    int64_t elements = 0, rows = 0, slots = 0;
     bool isDifferentiated = false;
   };
   std::map<StringRef, Known> parameters;
@@ -51,20 +67,25 @@ ModelSize report::countModel(func::FuncOp step,
       continue;
     Known &known = parameters[name];
     auto type = cast<ShapedType>(argument.getType());
-    if (known.elements == 0)
-      known.elements = known.active = type.getNumElements();
+    // A copy in bf16 does not say which part it is.
+    known.elements = std::max(known.elements, type.getNumElements() *
+                                                  countParts(step, argument));
+    if (type.getRank() != 0)
+      known.rows = std::max(known.rows,
+                            type.getDimSize(0) * countParts(step, argument, 0));
     for (OpOperand &use : argument.getUses()) {
       // A head in chunks makes its gradients itself.
       known.isDifferentiated |= isa<Differentiable, RowChunks>(use.getOwner());
-      if (int64_t slots = getSlots(use, shapes))
-        known.active = known.elements / type.getDimSize(0) * slots;
+      known.slots = std::max(known.slots, getSlots(use, shapes));
     }
   }
   ModelSize size;
   for (const auto &[name, known] : parameters)
     if (known.isDifferentiated) {
       size.parameters += known.elements;
-      size.activeParameters += known.active;
+      size.activeParameters += known.slots
+                                   ? known.elements / known.rows * known.slots
+                                   : known.elements;
     }
   return size;
 }

@@ -221,6 +221,29 @@ static void checkInput(const tools::Words &words) {
                  "': No such file or directory; " + advice));
 }
 
+/// The words of a part of a script: with comments, also behind a word, and
+/// lines that a backslash joins.
+static void tokenizeScript(llvm::StringRef source, llvm::StringSaver &saver,
+                           llvm::SmallVectorImpl<const char *> &words,
+                           bool marksEnds) {
+  std::string text;
+  char quote = 0;
+  for (size_t i = 0; i < source.size(); ++i) {
+    bool beginsWord = i == 0 || llvm::isSpace(source[i - 1]);
+    if (!quote && source[i] == '#' && beginsWord)
+      i = std::min(source.find('\n', i), source.size());
+    if (i == source.size())
+      break;
+    char c = source[i];
+    if (c == '\n' || c == quote)
+      quote = 0;
+    else if (!quote && (c == '"' || c == '\''))
+      quote = c;
+    text += c;
+  }
+  cl::tokenizeConfigFile(saver.save(text), saver, words, marksEnds);
+}
+
 /// The words behind the program's name, with those of the files that `@file`
 /// stands for, and which of these each is in.
 static std::vector<std::string> expand(int argc, char **argv,
@@ -229,8 +252,7 @@ static std::vector<std::string> expand(int argc, char **argv,
   for (const char *word : llvm::ArrayRef(argv, argc).drop_front()) {
     llvm::BumpPtrAllocator allocator;
     llvm::SmallVector<const char *> words = {word};
-    // With comments, and lines that a backslash joins, as in scripts.
-    cl::ExpansionContext config(allocator, cl::tokenizeConfigFile);
+    cl::ExpansionContext config(allocator, tokenizeScript);
     if (llvm::Error error = config.expandResponseFiles(words))
       std::exit(fail(llvm::toString(std::move(error))));
     bool isFile = words.size() != 1 || words.front() != word;
