@@ -82,9 +82,10 @@ TEST(Certificate, CheckerAgrees) {
   EXPECT_GT(numChecked, 500);
 }
 
-/// Pairs of ops, all the first before all the second, so that any of the first
-/// may be needed.
-static Certificate makePairs(int numPairs) {
+/// Layers of pairs of ops, all the first before all the second, so that any of
+/// the first may be needed.
+static Certificate makePairs(int numPairs, int numLayers = 1,
+                             int64_t bytes = 10) {
   Certificate certificate;
   CertifiedClass kind;
   kind.name = "pairs";
@@ -95,7 +96,7 @@ static Certificate makePairs(int numPairs) {
     for (int k = 0; k < numPairs; ++k) {
       std::string number = std::to_string(k);
       std::string name = (stage ? "b" : "a") + number;
-      kind.tensors.push_back({name, 10});
+      kind.tensors.push_back({name, bytes});
       kind.ops.push_back({"op of " + name, 1, true, {}, {name}});
       if (stage) {
         kind.ops.back().reads = {"a" + number};
@@ -104,10 +105,10 @@ static Certificate makePairs(int numPairs) {
       layer.keeps.push_back(name);
     }
   certificate.classes = {kind};
-  certificate.layers = {layer};
+  certificate.layers.assign(numLayers, layer);
   makeSchedule(certificate);
   certificate.budgetBytes = certificate.peakBytes = 100000;
-  certificate.points = {{1, 0, 0, 0.25}};
+  certificate.points = {{numLayers, 0, 0, 0.25}};
   placeMoments(certificate, /*numReplays=*/0);
   computeBound(certificate);
   return certificate;
@@ -171,6 +172,15 @@ TEST(Certificate, CheckerGivesUpOnTooManySets) {
                     "may be needed, or 4194304 ways to have them, too many to "
                     "go through");
   }
+}
+
+/// Each layer is looked for in what the gradients of all layers read.
+TEST(Certificate, CheckerGivesUpOnTooManyReads) {
+  Certificate certificate =
+      makePairs(1, /*numLayers=*/(1 << 14) + 1, /*bytes=*/5);
+  EXPECT_EQ(verify(certificate),
+            "needs layers times gradients of all layers to come to at most "
+            "268435456 in all chunks, but the last one has 16385 and 16385");
 }
 
 /// Lists are so short that sums of bytes do not overflow.
