@@ -133,12 +133,26 @@ static ReturnRowsOp getRowsOfRounds(Value value) {
   return back && back.getRound() && value.hasOneUse() ? back : ReturnRowsOp();
 }
 
+/// Whether `more` are of a round that `others` have no rows of, nor what these
+/// are put among.
+static bool areOfOtherRounds(ReturnRowsOp more, ReturnRowsOp others) {
+  if (others.getAll() != more.getAll() || others.getAxis() != more.getAxis())
+    return false;
+  for (; others; others = others.getKept()
+                              ? others.getKept().getDefiningOp<ReturnRowsOp>()
+                              : ReturnRowsOp())
+    if (others.getRowsAttr() != more.getRowsAttr() ||
+        others.getRoundAttr() == more.getRoundAttr())
+      return false;
+  return true;
+}
+
 void kernels::putAmongOthers(Block &block) {
   for (auto add : llvm::make_early_inc_range(block.getOps<AddOp>())) {
     ReturnRowsOp others = getRowsOfRounds(add->getOperand(0));
     ReturnRowsOp more = getRowsOfRounds(add->getOperand(1));
-    if (!others || !more || more.getKept() ||
-        others.getAll() != more.getAll() || more->isBeforeInBlock(others))
+    if (!others || !more || more.getKept() || !areOfOtherRounds(more, others) ||
+        more->isBeforeInBlock(others))
       continue;
     more.getKeptMutable().assign(others.getOut());
     add->getResult(0).replaceAllUsesWith(more.getOut());

@@ -156,7 +156,41 @@ LogicalResult AnnotateFull::shareInputs(const Step &step,
   return success();
 }
 
+/// Of segments of several layers, what the layers but the last make of rows
+/// that come back from rounds of experts. The next layers' gradients come
+/// before those of the rounds, so that replays of these for what follows them
+/// would stay until then, all at once.
+static DenseSet<Operation *> findBehindRounds(const Step &step,
+                                              const Segments &segments) {
+  DenseMap<int64_t, int64_t> last; // layers
+  for (auto [layer, segment] : segments)
+    last[segment] =
+        std::max(last.try_emplace(segment, layer).first->second, layer);
+  // What comes back, and its sums.
+  DenseSet<Operation *> back, behind;
+  for (Operation *op : step.forward) {
+    auto isBack = [&](Value operand) {
+      return back.contains(operand.getDefiningOp());
+    };
+    auto isOfRound = [&](Value operand) {
+      Operation *maker = operand.getDefiningOp();
+      return maker && isMadeInRounds(maker);
+    };
+    int64_t segment = getSegment(segments, op);
+    if (isMadeInRounds(op) || op->getNumOperands() == 0)
+      continue;
+    if (llvm::any_of(op->getOperands(), isOfRound) ||
+        llvm::all_of(op->getOperands(), isBack))
+      back.insert(op);
+    else if (segment >= 0 && getLayer(op) < last.lookup(segment) &&
+             llvm::any_of(op->getOperands(), isBack))
+      behind.insert(op);
+  }
+  return behind;
+}
+
 void AnnotateFull::decide(const Step &step, const Segments &segments) {
+  DenseSet<Operation *> behind = findBehindRounds(step, segments);
   if (segments.empty())
     getOperation().emitWarning(
         "full recompute buys nothing: no op of the forward pass is in a layer");
@@ -170,6 +204,10 @@ void AnnotateFull::decide(const Step &step, const Segments &segments) {
         decideToSave(op, "in no layer");
       else if (!step.findSharedGradient(op))
         decideToSave(op, "in a layer without recompute");
+      continue;
+    }
+    if (behind.contains(op)) {
+      decideToSave(op, "made of rows of rounds", segment);
       continue;
     }
     Operation *outside = nullptr;

@@ -130,13 +130,13 @@ AnnotateSelective::readLabels(const Step &step,
 /// Drops the label's region in every layer: all of it, or all but its outputs.
 void AnnotateSelective::decide(const Step &step, const RecomputeLabel &label) {
   SmallVector<Operation *> dropped;
-  const RecomputeLabel *other = nullptr;
+  StringRef other; ///< The label that has dropped something of it.
   for (Operation *op : step.forward) {
     int64_t layer = getLayer(op);
     if (layer < 0 || !label.covers(getModule(op)))
       continue;
     if (auto earlier = op->getAttrOfType<RecomputeAttr>(kDecisionAttr))
-      other = findLabel(earlier.getLabel());
+      other = earlier.getLabel();
     Operation *outside = nullptr;
     SmallVector<int64_t> inner = getInnerResults(
         step, op,
@@ -152,9 +152,9 @@ void AnnotateSelective::decide(const Step &step, const RecomputeLabel &label) {
              }))
       decideToSave(op, ("output of " + label.name).str());
   }
-  if (dropped.empty() && other)
+  if (dropped.empty() && !other.empty())
     getOperation().emitWarning("recompute label '")
-        << label.name << "' buys nothing beside '" << other->name
+        << label.name << "' buys nothing beside '" << other
         << "', which drops the same";
   else
     warnIfUseless(step, label, dropped);

@@ -9,6 +9,7 @@
 #include "Decide.h"
 #include "Share.h"
 #include "mlir/IR/Remarks.h"
+#include "reprise/Interfaces/ExpertRounds.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -48,6 +49,11 @@ remat::getInnerResults(const Step &step, Operation *op,
       outside = *leaves;
   }
   return inner;
+}
+
+bool remat::isMadeInRounds(Operation *op) {
+  auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+  return decision && decision.getLabel() == kRoundsLabel;
 }
 
 int64_t remat::getFreedBytes(const Step &step, Operation *op) {

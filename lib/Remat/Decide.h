@@ -28,6 +28,10 @@ getInnerResults(const Step &step, mlir::Operation *op,
                 llvm::function_ref<bool(mlir::Operation *)> isInside,
                 mlir::Operation *&outside);
 
+/// Whether `op` makes rows of a round of experts, which are recomputed under
+/// every plan.
+bool isMadeInRounds(mlir::Operation *op);
+
 /// Bytes of the results of `op` that are dropped and that backward reads.
 int64_t getFreedBytes(const Step &step, mlir::Operation *op);
 

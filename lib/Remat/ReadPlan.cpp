@@ -281,7 +281,8 @@ void PlanReader::checkLayers(const PlanFile &plan) {
             << " to " << numLayers - 1;
 }
 
-/// What is never replayed stays whatever a rule says.
+/// What is never replayed stays whatever a rule says, and what is made in
+/// rounds is made again.
 void PlanReader::warnOfKept(const PlanWord &word, const PlanRule &rule,
                             ArrayRef<OpResult> results) {
   if (rule.isRecompute && !results.empty() &&
@@ -292,6 +293,14 @@ void PlanReader::warnOfKept(const PlanWord &word, const PlanRule &rule,
         << "'" << word.text
         << "' is never replayed, so it stays: this word of the rule changes "
            "nothing";
+  if (!rule.isRecompute && !results.empty() &&
+      llvm::all_of(results, [](OpResult result) {
+        return isMadeInRounds(result.getOwner());
+      }))
+    emitWarning(word.location)
+        << "'" << word.text
+        << "' is made again in each round of moe_expert_rows_per_round: this "
+           "word of the rule changes nothing";
 }
 
 /// Whether ranks can share `value`, as `rule` says.

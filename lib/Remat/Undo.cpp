@@ -7,16 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Remat/Undo.h"
+#include "Decide.h"
 #include "Step.h"
-#include "reprise/Interfaces/ExpertRounds.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::remat;
 
 void remat::undecide(Operation *op) {
-  auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
-  if (!decision || decision.getLabel() != kRoundsLabel)
+  if (!isMadeInRounds(op))
     op->removeAttr(kDecisionAttr);
 }
 

@@ -34,6 +34,8 @@ static void printMemory(raw_ostream &os, const Plan &plan) {
          << " more in bytes of activations that are gone by then";
     os << "\n";
   }
+  if (memory.experts.room > 0)
+    printText(os, memory.experts.describe());
   if (profile.getPeak() > 0)
     printText(os,
               ("most is alive at " + profile.getPeakName() + ", launch " +

@@ -12,6 +12,7 @@
 #include "Pipeline.h"
 #include "Ranks.h"
 #include "reprise/Report/Decisions.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Mustache.h"
 #include "llvm/Support/raw_ostream.h"
@@ -116,6 +117,14 @@ static json::Value describeGradients(const MemoryPlan &memory) {
   return asSection(bytes > 0 ? remat::formatBytes(bytes) : "");
 }
 
+/// A sentence but for its end; null without experts.
+static json::Value describeExperts(const ExpertRows &rows) {
+  std::string text = rows.describe();
+  if (!text.empty())
+    text.front() = llvm::toUpper(text.front());
+  return asSection(text);
+}
+
 void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
   assert(memory && "needs a schedule");
   Decisions all = analyze(*this);
@@ -146,6 +155,7 @@ void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
       {"arena", drawArena(*this, kMostRectangles)},
       {"categories", drawCategories(*this)},
       {"gradients", describeGradients(*memory)},
+      {"experts", describeExperts(memory->experts)},
       {"budget", drawBudget(*this)},
       {"plans", drawPlans(*this)},
       {"stages", describeStages(*this)},

@@ -259,6 +259,7 @@ LogicalResult report::readSchedule(Plan &plan, ModuleOp module) {
   // Reports have them by name.
   llvm::sort(memory.categories);
   memory.profile = MemoryProfile(step, arena.getBegin());
+  memory.experts = countExpertRows(step, memory.profile);
   addUp(plan, memory.profile);
   readMeasured(plan, memory.profile);
   plan.memory = std::move(memory);

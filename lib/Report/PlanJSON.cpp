@@ -178,6 +178,12 @@ void PlanWriter::write() {
     for (const auto &[name, bytes] : memory.categories)
       json.attribute(name, bytes);
   });
+  if (const ExpertRows &rows = memory.experts; rows.room > 0)
+    json.attributeObject("expert_rows", [&] {
+      json.attribute("room", rows.room);
+      json.attribute("even", rows.even);
+      json.attribute("worst_case_bytes", rows.peakBytes);
+    });
   if (plan.reference)
     json.attributeObject("accounting", [&] {
       const megatron::Parallelism &ranks = plan.reference->parallelism;

@@ -21,19 +21,35 @@
 #include "reprise/Support/Modules.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::report;
+
+static void add(Exchanges &exchanges, const std::string &kind,
+                ExchangeSeconds seconds) {
+  ExchangeSeconds &sum = exchanges[kind];
+  sum.all += seconds.all;
+  sum.exposed += seconds.exposed;
+}
 
 TaskSeconds &TaskSeconds::operator+=(const TaskSeconds &other) {
   forward += other.forward;
   backward += other.backward;
   weight += other.weight;
   replay += other.replay;
-  exchange += other.exchange;
   update += other.update;
+  for (const auto &[kind, seconds] : other.exchanges)
+    add(exchanges, kind, seconds);
   return *this;
+}
+
+double StepTime::getExposed() const {
+  double exposed = 0;
+  for (const auto &[kind, seconds] : exchanges)
+    exposed += seconds.exposed;
+  return exposed;
 }
 
 /// The place of what is in module `module` and in layer `layer`, if any.
@@ -87,6 +103,12 @@ private:
   /// Of the blocks of layers: what runs beside each other in backward.
   struct Beside {
     double products = 0, exchanges = 0;
+    Exchanges kinds;
+
+    void add(const Workload &load, double seconds) {
+      exchanges += seconds;
+      ::add(kinds, load.exchange, {seconds, 0});
+    }
   };
   std::map<std::pair<int64_t, std::string>, Beside> blocks;
 };
@@ -157,9 +179,10 @@ void MegatronTimer::addForward(Operation *op) {
   task.replay += replays ? seconds : 0;
   if (load.work != Work::Exchange)
     return;
-  task.exchange += replays ? 2 * seconds : seconds;
+  double all = replays ? 2 * seconds : seconds;
+  add(task.exchanges, load.exchange, {all, all});
   if (scope && runsBesideProducts(op, /*isForward=*/true))
-    blocks[{getPlace(op), scope.getModule().str()}].exchanges += seconds;
+    blocks[{getPlace(op), scope.getModule().str()}].add(load, seconds);
 }
 
 void MegatronTimer::addBackward(Operation *op) {
@@ -174,7 +197,7 @@ void MegatronTimer::addBackward(Operation *op) {
   Beside &block =
       scope ? blocks[{getPlace(op), scope.getModule().str()}] : none;
   if (runsBesideProducts(op, /*isForward=*/false)) {
-    block.exchanges += seconds;
+    block.add(load, seconds);
     return;
   }
   TaskSeconds &task = layers[getPlace(op)];
@@ -182,7 +205,7 @@ void MegatronTimer::addBackward(Operation *op) {
   bool isOfWeight = product && product.isOfWeight();
   (isOfWeight ? task.weight : task.backward) += seconds;
   if (load.work == Work::Exchange)
-    task.exchange += seconds;
+    add(task.exchanges, load.exchange, {seconds, seconds});
   if (product)
     block.products += seconds;
 }
@@ -236,8 +259,11 @@ LayerSeconds MegatronTimer::time() {
   layers[kEveryStage].update = messages;
   for (const auto &[key, block] : blocks) {
     double exposed = std::max(block.exchanges - block.products, 0.0);
-    layers[key.first].backward += exposed;
-    layers[key.first].exchange += exposed;
+    TaskSeconds &task = layers[key.first];
+    task.backward += exposed;
+    for (const auto &[kind, seconds] : block.kinds)
+      add(task.exchanges, kind,
+          {seconds.all, exposed * seconds.all / block.exchanges});
   }
   shareUpdate(update);
   return std::move(layers);
@@ -284,8 +310,8 @@ LayerSeconds report::timeAsPlanned(func::FuncOp step, const CostTable &costs,
      : position.phase == Phase::Replay ? task.replay
      : isWeight                        ? task.weight
                                        : task.backward) += seconds;
-    if (load.work == Work::Exchange)
-      task.exchange += seconds;
+    if (load.work == Work::Exchange && position.begins < 0)
+      add(task.exchanges, load.exchange, {costs.getSeconds(load), seconds});
   }
   for (const auto &[place, task] : like)
     all += place == kEveryStage ? 0 : task.update;
@@ -369,7 +395,9 @@ StepTime report::getStepTime(StringRef who, const LayerSeconds &layers,
   time.forward = microBatches * busiest.forward;
   time.backward = microBatches * (busiest.backward + busiest.weight);
   time.replay = microBatches * busiest.replay;
-  time.exchange = microBatches * busiest.exchange;
+  for (const auto &[kind, seconds] : busiest.exchanges)
+    time.exchanges[kind] = {microBatches * seconds.all,
+                            microBatches * seconds.exposed};
   double tasks = microBatches * busiest.getTasks();
   time.waiting = std::max(getSpan(chunks, shape) - tasks, 0.0);
   for (const TaskSeconds &stage : stages)
@@ -382,6 +410,37 @@ StepTime report::getStepTime(StringRef who, const LayerSeconds &layers,
 //===----------------------------------------------------------------------===//
 // Told
 //===----------------------------------------------------------------------===//
+
+/// What a reader knows an exchange as.
+static std::string getTitle(StringRef exchange) {
+  StringRef term = llvm::StringSwitch<StringRef>(exchange)
+                       .Case("send_rows", "dispatch")
+                       .Case("return_rows", "combine")
+                       .Default("");
+  return (term.empty() ? exchange : term + " (" + exchange + ")").str();
+}
+
+/// The exchanges of all micro-batches by what they do.
+static void printExchanges(raw_ostream &os, ArrayRef<StepTime> times) {
+  using Kind = TextTable::Kind;
+  TextTable table({{"run by", Kind::Text},
+                   {"exchange", Kind::Text},
+                   {"takes", Kind::Number},
+                   {"exposed", Kind::Number}});
+  bool isEmpty = true;
+  for (const StepTime &time : times)
+    for (const auto &[kind, seconds] : time.exchanges) {
+      table.add({time.who, getTitle(kind), formatSeconds(seconds.all),
+                 formatSeconds(seconds.exposed)});
+      isEmpty = false;
+    }
+  if (isEmpty)
+    return;
+  os << "\n";
+  table.print(os);
+  printText(os, "exposed is what launches wait for; the rest of an exchange "
+                "runs beside them");
+}
 
 void report::printStepTimes(raw_ostream &os, ArrayRef<StepTime> times,
                             StringRef ranks, StringRef machine) {
@@ -402,13 +461,14 @@ void report::printStepTimes(raw_ostream &os, ArrayRef<StepTime> times,
   for (const StepTime &time : times)
     table.add({time.who, formatSeconds(time.forward),
                formatSeconds(time.backward), formatSeconds(time.replay),
-               formatSeconds(time.exchange), formatSeconds(time.waiting),
+               formatSeconds(time.getExposed()), formatSeconds(time.waiting),
                formatSeconds(time.update), formatSeconds(time.getSeconds())});
   table.print(os);
   printText(os,
             "forward, backward and replays are of the stage that has most "
             "to do, what launches wait for exchanges between ranks a part of "
             "them; waiting is for other stages");
+  printExchanges(os, times);
 }
 
 llvm::json::Value report::describeStepTimes(ArrayRef<StepTime> times,
@@ -423,13 +483,24 @@ llvm::json::Value report::describeStepTimes(ArrayRef<StepTime> times,
         {"forward", formatSeconds(time.forward)},
         {"backward", formatSeconds(time.backward)},
         {"replays", formatSeconds(time.replay)},
-        {"exchanges", formatSeconds(time.exchange)},
+        {"exchanges", formatSeconds(time.getExposed())},
         {"waiting", formatSeconds(time.waiting)},
         {"update", formatSeconds(time.update)},
         {"step", formatSeconds(time.getSeconds())},
     });
-  return llvm::json::Object{
+  llvm::json::Object object{
       {"ranks", ranks}, {"machine", machine}, {"rows", std::move(rows)}};
+  llvm::json::Array exchanges;
+  for (const StepTime &time : times)
+    for (const auto &[kind, seconds] : time.exchanges)
+      exchanges.push_back(
+          llvm::json::Object{{"who", time.who},
+                             {"exchange", getTitle(kind)},
+                             {"takes", formatSeconds(seconds.all)},
+                             {"exposed", formatSeconds(seconds.exposed)}});
+  if (!exchanges.empty())
+    object["exchanges"] = llvm::json::Object{{"rows", std::move(exchanges)}};
+  return object;
 }
 
 void report::writeStepTimes(llvm::json::OStream &json,
@@ -441,10 +512,18 @@ void report::writeStepTimes(llvm::json::OStream &json,
         json.attribute("forward_seconds", time.forward);
         json.attribute("backward_seconds", time.backward);
         json.attribute("replay_seconds", time.replay);
-        json.attribute("exchange_seconds", time.exchange);
+        json.attribute("exchange_seconds", time.getExposed());
         json.attribute("waiting_seconds", time.waiting);
         json.attribute("update_seconds", time.update);
         json.attribute("seconds", time.getSeconds());
+        json.attributeArray("exchanges", [&] {
+          for (const auto &exchange : time.exchanges)
+            json.object([&] {
+              json.attribute("exchange", exchange.first);
+              json.attribute("seconds", exchange.second.all);
+              json.attribute("exposed_seconds", exchange.second.exposed);
+            });
+        });
       });
   });
 }

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Crc32c.h"
 #include "runtime/base/Files.h"
+#include "runtime/base/List.h"
 
 #include <cerrno>
 #include <ctime>
@@ -17,19 +18,14 @@
 
 using namespace reprise::runtime;
 
-namespace {
-/// A protocol buffer that is being written. Fields that do not fit are not
-/// written: callers make the room for all of theirs.
-struct Message {
-  static constexpr size_t kRoom = 1024;
-  unsigned char bytes[kRoom];
-  size_t count = 0;
+/// A protocol buffer that is being written.
+struct EventFile::Message {
+  List<unsigned char> bytes;
+  bool isWhole = true; ///< Otherwise there was no memory for all of it.
 
   void add(const void *data, size_t length) {
-    if (length > kRoom - count)
-      return;
-    memcpy(bytes + count, data, length);
-    count += length;
+    isWhole = isWhole &&
+              bytes.append(static_cast<const unsigned char *>(data), length);
   }
   void addByte(unsigned value) {
     auto byte = static_cast<unsigned char>(value);
@@ -46,15 +42,29 @@ struct Message {
     addVarint(length);
     add(data, length);
   }
+  void addMessage(unsigned tag, const Message &message) {
+    isWhole = isWhole && message.isWhole;
+    addBytes(tag, message.bytes.begin(), message.bytes.size());
+  }
+  void addDouble(unsigned tag, double value) {
+    addByte(tag);
+    add(&value, sizeof(value));
+  }
 };
-} // namespace
+
+using Message = EventFile::Message;
 
 /// Fields of Event, Summary, Summary.Value and SessionLog.
 static constexpr unsigned kWallTime = 0x09, kStep = 0x10, kFileVersion = 0x1A,
                           kSummary = 0x2A, kSessionLog = 0x3A, kValue = 0x0A,
-                          kTag = 0x0A, kSimpleValue = 0x15, kStatus = 0x08;
+                          kTag = 0x0A, kSimpleValue = 0x15, kHistogram = 0x2A,
+                          kStatus = 0x08;
 /// Of SessionLog.
 static constexpr unsigned kStart = 1;
+/// Of HistogramProto.
+static constexpr unsigned kMin = 0x09, kMax = 0x11, kCount = 0x19, kSum = 0x21,
+                          kSumOfSquares = 0x29, kBucketLimits = 0x32,
+                          kBuckets = 0x3A;
 
 static double wallTime() {
   timespec time;
@@ -62,12 +72,14 @@ static double wallTime() {
   return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
-static Message beginEvent() {
-  Message event;
-  double time = wallTime();
-  event.addByte(kWallTime);
-  event.add(&time, sizeof(time));
-  return event;
+static void beginEvent(Message &event) {
+  event.addDouble(kWallTime, wallTime());
+}
+
+static void beginEvent(Message &event, int64_t step) {
+  beginEvent(event);
+  event.addByte(kStep);
+  event.addVarint(uint64_t(step));
 }
 
 /// The checksum as it is in the file.
@@ -93,47 +105,81 @@ bool EventFile::open(const char *folder, Error &error) {
   file = fopen(path, "wbxe");
   if (!file)
     return error.set("cannot create '%s': %s", path, strerror(errno));
-  Message event = beginEvent();
+  Message event;
+  beginEvent(event);
   event.addBytes(kFileVersion, "brain.Event:2", strlen("brain.Event:2"));
-  return writeRecord(event.bytes, event.count, error);
+  return write(event, error);
 }
 
 bool EventFile::beginSession(int64_t firstStep, Error &error) {
-  Message session;
+  Message event, session;
   session.addByte(kStatus);
   session.addVarint(kStart);
-  Message event = beginEvent();
-  event.addByte(kStep);
-  event.addVarint(uint64_t(firstStep));
-  event.addBytes(kSessionLog, session.bytes, session.count);
-  return writeRecord(event.bytes, event.count, error);
+  beginEvent(event, firstStep);
+  event.addMessage(kSessionLog, session);
+  return write(event, error);
 }
 
 bool EventFile::add(int64_t step, const Scalar *scalars, int count,
                     Error &error) {
-  Message summary;
+  Message event, summary;
   for (int i = 0; i < count; ++i) {
     Message value;
     value.addBytes(kTag, scalars[i].tag, strlen(scalars[i].tag));
     value.addByte(kSimpleValue);
     value.add(&scalars[i].value, sizeof(float));
-    summary.addBytes(kValue, value.bytes, value.count);
+    summary.addMessage(kValue, value);
   }
-  Message event = beginEvent();
-  event.addByte(kStep);
-  event.addVarint(uint64_t(step));
-  event.addBytes(kSummary, summary.bytes, summary.count);
-  return writeRecord(event.bytes, event.count, error);
+  beginEvent(event, step);
+  event.addMessage(kSummary, summary);
+  return write(event, error);
 }
 
-bool EventFile::writeRecord(const unsigned char *bytes, size_t count,
-                            Error &error) {
-  uint64_t length = count;
+/// The bucket of thing `i` ends at `i + 1`; the mean is that of their middles.
+static void addHistogram(Message &histogram, const Amounts &amounts) {
+  double sums[3] = {};
+  Message limits, buckets;
+  for (int64_t i = 0; i < amounts.size; ++i) {
+    double amount = double(amounts.values[i]), middle = double(i) + 0.5;
+    for (double &sum : sums) {
+      sum += amount;
+      amount *= middle;
+    }
+    double limit = double(i + 1), bucket = double(amounts.values[i]);
+    limits.add(&limit, sizeof(limit));
+    buckets.add(&bucket, sizeof(bucket));
+  }
+  histogram.addDouble(kMin, 0);
+  histogram.addDouble(kMax, double(amounts.size));
+  histogram.addDouble(kCount, sums[0]);
+  histogram.addDouble(kSum, sums[1]);
+  histogram.addDouble(kSumOfSquares, sums[2]);
+  histogram.addMessage(kBucketLimits, limits);
+  histogram.addMessage(kBuckets, buckets);
+}
+
+bool EventFile::add(int64_t step, const Amounts &amounts, Error &error) {
+  Message event, summary, value, histogram;
+  addHistogram(histogram, amounts);
+  value.addBytes(kTag, amounts.tag, strlen(amounts.tag));
+  value.addMessage(kHistogram, histogram);
+  summary.addMessage(kValue, value);
+  beginEvent(event, step);
+  event.addMessage(kSummary, summary);
+  return write(event, error);
+}
+
+/// A record: its length and its bytes, each with its checksum.
+bool EventFile::write(const Message &event, Error &error) {
+  if (!event.isWhole)
+    return error.set("no memory left for an event of '%s'", path);
+  uint64_t length = event.bytes.size();
+  const unsigned char *bytes = event.bytes.begin();
   uint32_t lengthCrc = maskedCrc(&length, sizeof(length));
-  uint32_t dataCrc = maskedCrc(bytes, count);
+  uint32_t dataCrc = maskedCrc(bytes, length);
   bool good = fwrite(&length, sizeof(length), 1, file) == 1 &&
               fwrite(&lengthCrc, sizeof(lengthCrc), 1, file) == 1 &&
-              fwrite(bytes, 1, count, file) == count &&
+              fwrite(bytes, 1, length, file) == length &&
               fwrite(&dataCrc, sizeof(dataCrc), 1, file) == 1 &&
               fflush(file) == 0;
   return good || error.set("cannot write '%s': %s", path, strerror(errno));

@@ -19,6 +19,13 @@ struct Scalar {
   float value;
 };
 
+/// Amounts of `size` things that have numbers, such as rows of experts.
+struct Amounts {
+  const char *tag; ///< At most 64 bytes.
+  const float *values;
+  int64_t size;
+};
+
 /// A file of TensorBoard: a record for each step, framed and checked as
 /// tensorboard/summary/writer/record_writer.py does, whose payload is the
 /// protocol buffer Event of tensorboard/compat/proto/event.proto.
@@ -41,8 +48,14 @@ public:
   /// Adds the values of `step` to their curves and hands them to the system.
   bool add(int64_t step, const Scalar *scalars, int count, Error &error);
 
+  /// Adds a histogram to those of `step`: thing `i` is what lies from `i` to
+  /// `i + 1`, and counts as often as its amount says.
+  bool add(int64_t step, const Amounts &amounts, Error &error);
+
+  struct Message; ///< One of the format's, as bytes.
+
 private:
-  bool writeRecord(const unsigned char *bytes, size_t count, Error &error);
+  bool write(const Message &event, Error &error);
 
   FILE *file = nullptr;
   char path[4096] = "";

@@ -334,6 +334,13 @@ static void printJsonMeasures(JsonWriter &json, const Measures &measures) {
   json.key("loads").object();
   for (const Load &load : measures.loads())
     json.key(load.name).array().value(load.least, 6).value(load.most, 6).end();
+  json.end().key("rows").object();
+  for (const Load &load : measures.loads()) {
+    json.key(load.name).array();
+    for (int64_t i = 0; i < load.size; ++i)
+      json.value(double(load.rows[i]), 9);
+    json.end();
+  }
   json.end();
 }
 
@@ -417,8 +424,7 @@ bool Log::step(const StepReport &report, Error &error) {
     gpuTimes.host += report.device.host;
     ++stepsTimed;
   }
-  if (stepsHere == 1 || number == options.steps ||
-      number % options.logInterval == 0)
+  if (options.isShown(number, stepsHere))
     printStep(report);
   else
     unshown = report;

@@ -25,10 +25,12 @@ struct NamedNumber {
 
 /// How unevenly something is spread, such as rows over the experts of a layer:
 /// the least and the most, each as a multiple of the mean; 1 where there is
-/// nothing to spread.
+/// nothing to spread. Behind them the numbers themselves, one for each expert.
 struct Load {
   const char *name;
   double least, most;
+  const float *rows;
+  int64_t size;
 };
 
 /// Whether a state is shown: terms of a number, such as those of layers, have
@@ -55,7 +57,12 @@ private:
   const RepriseModel &model;
   List<NamedNumber> scalars;
   List<Load> vectors;
+  List<float> rows; ///< Of all vectors, one behind the other.
 };
+
+/// A table of the loads of the last step: a line for each layer, with a digit
+/// for each expert, or for the fullest of neighbours where there are many.
+void printLoads(const Measures &measures);
 
 } // namespace reprise::runtime
 

@@ -16,6 +16,8 @@ using namespace reprise::runtime;
 
 bool Metrics::open(const ShowOptions &options, int64_t stepsDone,
                    Error &error) {
+  this->options = &options;
+  stepsBefore = stepsDone;
   return (!options.tensorboard ||
           (events.open(options.tensorboard, error) &&
            events.beginSession(stepsDone + 1, error))) &&
@@ -41,6 +43,16 @@ bool Metrics::addMeasures(int64_t step, const Measures &measures,
   return true;
 }
 
+bool Metrics::addRows(int64_t step, const Measures &measures, Error &error) {
+  for (const Load &load : measures.loads()) {
+    char tag[64];
+    snprintf(tag, sizeof(tag), "rows/%s", load.name);
+    if (!events.add(step, {tag, load.rows, load.size}, error))
+      return false;
+  }
+  return true;
+}
+
 bool Metrics::step(const StepReport &report, Error &error) {
   int64_t number = report.step + 1;
   if (events.isOpen()) {
@@ -60,6 +72,9 @@ bool Metrics::step(const StepReport &report, Error &error) {
       count -= 2;
     if (!events.add(number, scalars, count, error) ||
         (report.measures && !addMeasures(number, *report.measures, error)))
+      return false;
+    if (report.measures && options->isShown(number, number - stepsBefore) &&
+        !addRows(number, *report.measures, error))
       return false;
   }
   return !table.isOpen() || table.step(report, model.arenaBytes, error);

@@ -20,8 +20,9 @@ class Metrics {
 public:
   explicit Metrics(const RepriseModel &model) : model(model), table(model) {}
 
-  /// Opens what the options name, for a run that begins behind `stepsDone`
-  /// steps. What files have of later steps does not count any more.
+  /// Opens what the options, which it goes by later, too, name, for a run that
+  /// begins behind `stepsDone` steps. What files have of later steps does not
+  /// count any more.
   bool open(const ShowOptions &options, int64_t stepsDone, Error &error);
 
   bool step(const StepReport &report, Error &error);
@@ -31,10 +32,14 @@ public:
 
 private:
   bool addMeasures(int64_t step, const Measures &measures, Error &error);
+  /// Rows of all experts, which are many numbers.
+  bool addRows(int64_t step, const Measures &measures, Error &error);
 
   const RepriseModel &model;
   EventFile events;
   StepTable table;
+  const ShowOptions *options = nullptr;
+  int64_t stepsBefore = 0; ///< This run.
 };
 
 } // namespace reprise::runtime

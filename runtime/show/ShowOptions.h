@@ -22,6 +22,11 @@ struct ShowOptions : CheckpointOptions, DeviceOptions {
   int64_t logInterval = 1;
   const char *tensorboard = nullptr;
   const char *csv = nullptr;
+
+  /// Whether a step is shown, which counts from 1 in all and in this run.
+  bool isShown(int64_t step, int64_t stepHere) const {
+    return stepHere == 1 || step == steps || step % logInterval == 0;
+  }
 };
 
 } // namespace reprise::runtime

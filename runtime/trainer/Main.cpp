@@ -505,6 +505,8 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
     log.memory(arena, isKnown ? &inUse : nullptr, saves.copyBytes());
     if (!reports.empty())
       log.ranks(reports);
+    if (!options.json)
+      printLoads(measures);
   }
   if (!log.end(stepsDone, highWater, written, error))
     return false;

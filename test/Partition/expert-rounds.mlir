@@ -77,3 +77,36 @@ func.func @forward(%x: tensor<2x4x8xf32>, %id: tensor<2x4x2xi32>,
   return %y : tensor<2x4x6xf32>
 }
 }
+
+// -----
+
+// Every round is part of the program, so their number has a bound: 1026 of 2 * 513 rows.
+
+module attributes {nn.mesh = #nn.mesh<dp = 2, ep = 2 step 1>, nn.expert_rows = 1 : i64} {
+func.func @forward(%x: tensor<1x513x8xf32>, %id: tensor<1x513x2xi32>,
+                   %w: tensor<4x6x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> tensor<1x513x6xf32> {
+  // expected-error @+1 {{needs at most 1024 rounds, each of which is compiled, but with 1 rows of an expert it has 1026: 'moe_expert_rows_per_round' needs to be at least 2}}
+  %o, %p, %e = nn.sort_rows %id : (tensor<1x513x2xi32>) -> (tensor<1026xi32>, tensor<1x513x2xi32>, tensor<5xi32>)
+  %g = nn.grouped_linear %x, %w, %e rows %o, %p
+    : (tensor<1x513x8xf32>, tensor<4x6x8xf32>, tensor<5xi32>, tensor<1026xi32>, tensor<1x513x2xi32>) -> tensor<1026x6xf32>
+  %y = nn.combine %g, %o, %p : (tensor<1026x6xf32>, tensor<1026xi32>, tensor<1x513x2xi32>) -> tensor<1x513x6xf32>
+  return %y : tensor<1x513x6xf32>
+}
+}
+
+// -----
+
+// 1024 are allowed.
+
+// CHECK-LABEL: func.func @forward(
+//       CHECK:   nn.send_rows {{.*}} round 1023 rows 1
+module attributes {nn.mesh = #nn.mesh<dp = 2, ep = 2 step 1>, nn.expert_rows = 1 : i64} {
+func.func @forward(%x: tensor<1x512x8xf32>, %id: tensor<1x512x2xi32>,
+                   %w: tensor<4x6x8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}) -> tensor<1x512x6xf32> {
+  %o, %p, %e = nn.sort_rows %id : (tensor<1x512x2xi32>) -> (tensor<1024xi32>, tensor<1x512x2xi32>, tensor<5xi32>)
+  %g = nn.grouped_linear %x, %w, %e rows %o, %p
+    : (tensor<1x512x8xf32>, tensor<4x6x8xf32>, tensor<5xi32>, tensor<1024xi32>, tensor<1x512x2xi32>) -> tensor<1024x6xf32>
+  %y = nn.combine %g, %o, %p : (tensor<1024x6xf32>, tensor<1024xi32>, tensor<1x512x2xi32>) -> tensor<1x512x6xf32>
+  return %y : tensor<1x512x6xf32>
+}
+}

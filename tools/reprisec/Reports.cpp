@@ -163,6 +163,17 @@ LogicalResult driver::writeReports(report::Plan &plan, ModuleOp module,
       })));
 }
 
+/// What of the memory is there only for rows of experts that seldom come.
+static void printExpertRows(ModuleOp module, rt::ArenaAttr arena) {
+  auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
+  if (!step || arena.getSpace() != rt::Space::Device)
+    return;
+  report::MemoryProfile profile(step, arena.getBegin());
+  report::ExpertRows rows = report::countExpertRows(step, profile);
+  if (rows.room > rows.even)
+    llvm::errs() << "  " << rows.describe() << "\n";
+}
+
 void driver::printMemory(ModuleOp module) {
   for (auto [number, stage] : llvm::enumerate(module.getOps<ModuleOp>()))
     if (stage->hasAttr(rt::kPlanAttr)) {
@@ -185,6 +196,7 @@ void driver::printMemory(ModuleOp module) {
                  << " bytes; " << bytes - begin << " of them within a step, "
                  << llvm::format("%.3f", ratio)
                  << " of what is alive at one time\n";
+    printExpertRows(module, arena);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "reprise/Interfaces/CostTable.h"
 #include "reprise/Remat/Summary.h"
 #include "reprise/Report/Budget.h"
+#include "reprise/Report/ExpertRows.h"
 #include "reprise/Report/Megatron.h"
 #include "reprise/Report/MemoryProfile.h"
 #include "reprise/Report/Pipeline.h"
@@ -29,6 +30,7 @@ struct MemoryPlan {
   int64_t stepBytes = 0;  ///< of the arena, behind what outlives a step
   std::vector<std::pair<std::string, int64_t>> categories; ///< of the arena
   MemoryProfile profile;
+  ExpertRows experts;
 
   /// Gradients of parameters that a step makes in bytes where activations have
   /// been: they count as activations, and those beside them as gradients.

@@ -23,14 +23,23 @@
 #include <set>
 
 namespace reprise::report {
+/// What exchanges of one kind take, and what launches wait for them: the rest
+/// runs beside these.
+struct ExchangeSeconds {
+  double all = 0, exposed = 0;
+};
+
+/// By what they do, "send_rows".
+using Exchanges = std::map<std::string, ExchangeSeconds>;
+
 /// Seconds of one micro-batch on a rank.
 struct TaskSeconds {
   double forward = 0;
   double backward = 0; ///< without gradients of weights
   double weight = 0;   ///< gradients of weights
   double replay = 0;
-  double exchange = 0; ///< of all of these, what ranks wait for their links
   double update = 0;   ///< of a step, not of a micro-batch
+  Exchanges exchanges; ///< what is exposed is a part of all but the update
 
   TaskSeconds &operator+=(const TaskSeconds &other);
   double getTasks() const { return forward + backward + weight + replay; }
@@ -54,13 +63,14 @@ struct StepShape {
 struct StepTime {
   std::string who;
   double forward = 0, backward = 0, replay = 0;
-  double exchange = 0; ///< a part of these
+  Exchanges exchanges; ///< what is exposed is a part of these
   double waiting = 0;  ///< for other stages, sending included
   double update = 0;   ///< sums over ranks with other samples, the optimizer
 
   double getSeconds() const {
     return forward + backward + replay + waiting + update;
   }
+  double getExposed() const;
 };
 
 /// How Megatron runs the ops of `step`, made of nn ops of one rank, undecided:

@@ -193,6 +193,50 @@ TEST_F(MetricsOfRun, EventFileHasEveryStep) {
   }
 }
 
+// Thing i lies from i to i + 1, as often as its amount says; more of them than
+// a record of curves has bytes.
+TEST_F(MetricsOfRun, EventFileHasABucketForEachExpert) {
+  std::vector<float> rows(300);
+  for (size_t i = 0; i < rows.size(); ++i)
+    rows[i] = i % 7 ? float(i * i % 31) : 0;
+  {
+    EventFile events;
+    reprise::runtime::Error error;
+    ASSERT_TRUE(events.open(folder.c_str(), error)) << error.text;
+    ASSERT_TRUE(events.add(5, {"rows/layer3", rows.data(), 300}, error));
+    ASSERT_TRUE(events.add(6, {"rows/layer3", rows.data(), 1}, error));
+  }
+  std::vector<std::string> events =
+      records(readFile(std::filesystem::directory_iterator(folder)->path()));
+  ASSERT_EQ(events.size(), 3u);
+  for (size_t size : {size_t(300), size_t(1)}) {
+    auto event = fields(events[size == 1 ? 2 : 1]);
+    EXPECT_EQ(event.find(2)->second, size == 1 ? "6" : "5");
+    auto value = fields(fields(event.find(5)->second).find(1)->second);
+    EXPECT_EQ(value.find(1)->second, "rows/layer3");
+    auto histogram = fields(value.find(5)->second);
+    auto number = [&](int field, size_t at = 0) {
+      return read<double>(histogram.find(field)->second, 8 * at);
+    };
+    EXPECT_EQ(number(1), 0);
+    EXPECT_EQ(number(2), double(size));
+    ASSERT_EQ(histogram.find(6)->second.size(), 8 * size);
+    ASSERT_EQ(histogram.find(7)->second.size(), 8 * size);
+    double count = 0, sum = 0, squares = 0;
+    for (size_t i = 0; i < size; ++i) {
+      EXPECT_EQ(number(6, i), double(i + 1));
+      EXPECT_EQ(number(7, i), double(rows[i]));
+      double middle = double(i) + 0.5, row = double(rows[i]);
+      count += row;
+      sum += middle * row;
+      squares += middle * middle * row;
+    }
+    EXPECT_EQ(number(3), count);
+    EXPECT_NEAR(number(4), sum, 1e-9 * sum);
+    EXPECT_NEAR(number(5), squares, 1e-9 * squares);
+  }
+}
+
 /// The number behind a key of a line of JSON.
 static double numberOf(const std::string &line, const std::string &key) {
   size_t at = line.find("\"" + key + "\":");
