@@ -33,9 +33,8 @@ public:
   Saves(const RepriseModel &model, const Options &options,
         const ModelTensors &tensors, const Arena &arena, ThreadPool &pool,
         Transport &ranks, Log &log)
-      : model(model), options(options), tensors(tensors), arena(arena),
-        pool(pool), ranks(ranks), log(log),
-        tensorWriter(model, tensors, arena, pool, ranks),
+      : model(model), options(options), tensors(tensors), ranks(ranks),
+        log(log), tensorWriter(model, tensors, arena, pool, ranks),
         writer(model, tensors, tensorWriter) {}
 
   /// As CheckpointWriter::start, for what is written in each of them: `data`,
@@ -82,8 +81,6 @@ private:
   const RepriseModel &model;
   const Options &options;
   const ModelTensors &tensors;
-  const Arena &arena;
-  ThreadPool &pool;
   Transport &ranks;
   Log &log;
   TensorWriter tensorWriter;
