@@ -81,7 +81,8 @@ public:
   /// checkpoint has those already, the last complete one is the one before.
   bool rescue(const RunState &state, Error &refused, Error &error);
 
-  /// As TensorWriter::becomeAlone; gives up what others were writing.
+  /// As TensorWriter::becomeAlone. What all ranks have written gets its name
+  /// before; what they were writing is removed.
   bool becomeAlone(Error &error);
 
   /// Lets LATEST name the last checkpoint that is complete, if that could not
@@ -144,6 +145,9 @@ private:
   void fail(const char *reason);
   void startTask(void (*function)(void *));
   void endTask();
+  /// The folder that is being written.
+  Path unfinished() const;
+  void abandon();
   void writeAlone();
   void complete();
   bool writeFolder(const char *path);
@@ -180,7 +184,8 @@ private:
 
   Task task;
   bool hasReport = false, isLatestBehind = false;
-  RunState state; ///< Of what is being written.
+  RunState state;       ///< Of what is being written.
+  const char *end = ""; ///< Of the names of unfinished folders.
   SaveReport report = {};
   Error failure, note;
   int64_t saves = 0;
