@@ -408,10 +408,7 @@ Path CheckpointWriter::unfinished() const {
   return Path("%s%s", unfinishedPath(settings.folder, state.step).chars, end);
 }
 
-void CheckpointWriter::giveUp() {
-  writer.giveUp();
-  endTask();
-}
+void CheckpointWriter::giveUp() { endTask(); }
 
 bool CheckpointWriter::takeFailure(Error &taken) {
   if (task.isRunning() || !failure.text[0])

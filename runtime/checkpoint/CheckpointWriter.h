@@ -95,7 +95,7 @@ public:
   /// Waits until nothing is being written.
   bool wait(Error &error);
 
-  /// The same, but for what other ranks have to help with.
+  /// The same, but for what other ranks have to help with: that is lost.
   void giveUp();
 
   /// The step that is being written, or of the last checkpoint that is

@@ -339,3 +339,25 @@ TEST_F(OneRankFails, FirstSavesAloneWhatOthersAreWriting) {
   EXPECT_EQ(list("a"), "LATEST step-00000003 ");
   expectSavedAlone();
 }
+
+// What rank 1 is still writing when it comes to an error is lost, and nobody
+// waits for it: the run ends before the disk would have it.
+static const char *syncedMark = nullptr;
+TEST_F(OneRankFails, NobodyWaitsForWhatIsLost) {
+  const std::string mark = path("synced");
+  syncedMark = mark.c_str();
+  Outcome outcome =
+      failIn(1, "3", [](const std::string &call, const std::string &path) {
+        static bool isFirst = false;
+        if (call == "mkdir" && endsWith(path, "step-00000003.tmp"))
+          isFirst = true;
+        if (call == "fsync" && !isFirst &&
+            endsWith(path, "step-00000003.tmp/optimizer.safetensors")) {
+          sleep(15);
+          std::ofstream(syncedMark) << "1\n";
+        }
+      });
+  EXPECT_NE(outcome.err.find("rank 1 (dp 1) in step 4"), outcome.err.npos)
+      << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(mark));
+}
