@@ -87,8 +87,14 @@ void Saves::warn() const {
 }
 
 void Saves::announce() {
+  const SavedStates &source = tensorWriter.source();
   if (options.save)
-    log.saving(tensorWriter.source());
+    log.saving(source);
+  if (options.save && source.isCopy() && *source.reason()) {
+    Error warning;
+    warning.set("--save takes more than --memory-budget: %s", source.reason());
+    log.warning(warning.text);
+  }
   if (const int other = tensorWriter.firstOther(); other >= 0) {
     Text name;
     Error note;
