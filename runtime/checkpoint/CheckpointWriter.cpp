@@ -437,7 +437,11 @@ void CheckpointWriter::writeAlone() {
 void CheckpointWriter::complete() {
   const Path path = checkpointPath(settings.folder, state.step);
   const Path made = unfinished();
-  if (!writeFolder(made) || !syncFolder(made) || rename(made, path) != 0)
+  if (!writeFolder(made) || !syncFolder(made))
+    return fail(strerror(errno));
+  if (Error damage; !areWhole(made, damage))
+    return fail(damage.text);
+  if (rename(made, path) != 0)
     return fail(strerror(errno));
   completePath = path;
   completeStep = state.step;
@@ -532,6 +536,20 @@ bool CheckpointWriter::writeFolder(const char *path) {
       return false;
   return (shards == 1 || writeIndex(path)) && sumTensors(shards) &&
          writeTrainer(path);
+}
+
+/// Whether the folder has all that was written: that of another rank may have
+/// changed meanwhile.
+bool CheckpointWriter::areWhole(const char *path, Error &error) const {
+  for (const FileSum &file : files) {
+    struct stat info;
+    if (stat(Path("%s/%s", path, file.name), &info) != 0)
+      return error.set("'%s': %s", file.name, strerror(errno));
+    if (int64_t(info.st_size) != file.bytes)
+      return error.set("'%s' has %" PRId64 " bytes instead of %" PRId64,
+                       file.name, int64_t(info.st_size), file.bytes);
+  }
+  return true;
 }
 
 bool CheckpointWriter::writeText(const char *path, const char *name,

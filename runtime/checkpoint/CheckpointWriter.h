@@ -154,6 +154,7 @@ private:
   bool writeText(const char *folder, const char *name, const char *text,
                  size_t size);
   bool sumTensors(int file);
+  bool areWhole(const char *folder, Error &error) const;
   bool writeIndex(const char *folder);
   bool writeDescription(const char *folder);
   bool writeTrainer(const char *folder);

@@ -211,6 +211,29 @@ TEST_F(TensorWriters, SaveTheStepBeforeANumberThatIsNone) {
   }
 }
 
+// A file of tensors that is not what ranks have written gets no name.
+TEST_F(TensorWriters, WhatIsCutOffMeanwhileGetsNoName) {
+  beforeCall = [](const std::string &call, const std::string &path) {
+    const std::string last = "step-00000001.tmp/config.json";
+    if (call == "fsync" && path.size() > last.size() &&
+        path.substr(path.size() - last.size()) == last) {
+      const std::string folder = path.substr(0, path.rfind('/'));
+      EXPECT_EQ(truncate((folder + "/optimizer.safetensors").c_str(), 100), 0);
+    }
+  };
+  shareAmong(2);
+  Outcome outcome = save("a", 2, {"--save-interval=1"});
+  beforeCall = nullptr;
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("cannot save step 1 in '" +
+                             path("a/step-00000001") +
+                             "': 'optimizer.safetensors' has 100 bytes instead "
+                             "of 5"),
+            outcome.out.npos)
+      << outcome.out;
+  EXPECT_EQ(list("a"), "LATEST step-00000002 ");
+}
+
 //===----------------------------------------------------------------------===//
 // Errors of one rank, while ranks write
 //===----------------------------------------------------------------------===//
