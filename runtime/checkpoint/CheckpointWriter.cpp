@@ -56,6 +56,19 @@ static bool isOurs(const char *name) {
          isShardName(name);
 }
 
+/// The ends of the names of a folder that ranks have ended in while they wrote
+/// it, and of one that rank 0 writes alone then.
+static constexpr char kAbandoned[] = "-abandoned", kAlone[] = "-alone";
+
+/// Whether this was being written.
+static bool isUnfinished(const char *name) {
+  int64_t step;
+  const char *rest = parseCheckpointName(name, step);
+  return rest && !strncmp(rest, ".tmp", 4) &&
+         (!rest[4] || !strcmp(rest + 4, kAbandoned) ||
+          !strcmp(rest + 4, kAlone));
+}
+
 void CheckpointWriter::noteLeft(const char *path, const char *reason) {
   note.set("cannot remove '%s', which is not needed any more: %s", path,
            reason);
@@ -69,29 +82,24 @@ void CheckpointWriter::remove(const char *name) {
     return noteLeft(path, strerror(ENOTDIR));
   // It loses its name before it loses a file.
   int step = 5 + int(strspn(name + 5, "0123456789")); // step-00000001
-  Path unfinished("%s/%.*s.tmp", settings.folder, step, name);
-  if (strcmp(path, unfinished) != 0 && rename(path, unfinished) != 0)
+  Path nameless("%s/%.*s.tmp", settings.folder, step, name);
+  if (isUnfinished(name))
+    nameless = path;
+  else if (rename(path, nameless) != 0)
     return noteLeft(path, strerror(errno));
-  if (removeFolder(unfinished, isOurs))
+  if (removeFolder(nameless, isOurs))
     return;
   if (errno != ENOTEMPTY && errno != EEXIST)
-    return noteLeft(unfinished, strerror(errno));
+    return noteLeft(nameless, strerror(errno));
   // What others put there stays, under a name that nobody goes on from.
   Path rest("%s/%.*s.rest", settings.folder, step, name);
   for (int i = 2; lstat(rest, &info) == 0; ++i)
     rest = Path("%s/%.*s.rest%d", settings.folder, step, name, i);
-  if (rename(unfinished, rest) != 0)
-    return noteLeft(unfinished, strerror(errno));
+  if (rename(nameless, rest) != 0)
+    return noteLeft(nameless, strerror(errno));
   note.set("'%s' has files that no run wrote; they are all that is left of an "
            "old checkpoint",
            rest.chars);
-}
-
-/// Whether this was being written.
-static bool isUnfinished(const char *name) {
-  int64_t step;
-  const char *rest = parseCheckpointName(name, step);
-  return rest && !strcmp(rest, ".tmp");
 }
 
 /// Whether this was later than a checkpoint that a run went on from.
@@ -300,7 +308,7 @@ bool CheckpointWriter::begin(const RunState &now, double start, Error &refused,
   hasReport = false;
   failure = {};
   report = {state.step, 0, start};
-  const Path path = unfinishedPath(settings.folder, state.step);
+  const Path path = unfinished();
   if (mkdir(path, 0777) != 0) {
     refused.set("cannot save step %" PRId64 ": cannot make the folder '%s': %s",
                 state.step, path.chars, strerror(errno));
@@ -331,7 +339,7 @@ void CheckpointWriter::finish(const Error &reason) {
 }
 
 void CheckpointWriter::fail(const char *reason) {
-  removeFolder(unfinishedPath(settings.folder, state.step), isOurs);
+  removeFolder(unfinished(), isOurs);
   failure.set("cannot save step %" PRId64 " in '%s': %s", state.step,
               checkpointPath(settings.folder, state.step).chars, reason);
 }
@@ -377,16 +385,30 @@ bool CheckpointWriter::wait(Error &error) {
   return true;
 }
 
+/// Threads of this rank read what is dealt anew, and write to the folder.
 bool CheckpointWriter::becomeAlone(Error &error) {
+  endTask();
+  writer.giveUp();
   if (writer.isOpen())
-    removeFolder(unfinishedPath(settings.folder, state.step), isOurs);
+    abandon();
   return writer.becomeAlone(error);
 }
 
-void CheckpointWriter::giveUp() {
-  writer.giveUp();
-  endTask();
+/// Removes what other ranks may still write to: they make no file in a folder
+/// that has lost its name. The next run removes what cannot be removed now.
+void CheckpointWriter::abandon() {
+  const Path path = unfinishedPath(settings.folder, state.step);
+  const Path left("%s%s", path.chars, kAbandoned);
+  if (rename(path, left) == 0)
+    removeFolder(left, isOurs);
+  end = kAlone;
 }
+
+Path CheckpointWriter::unfinished() const {
+  return Path("%s%s", unfinishedPath(settings.folder, state.step).chars, end);
+}
+
+void CheckpointWriter::giveUp() { endTask(); }
 
 bool CheckpointWriter::takeFailure(Error &taken) {
   if (task.isRunning() || !failure.text[0])
@@ -405,7 +427,7 @@ bool CheckpointWriter::takeReport(SaveReport &taken) {
 }
 
 void CheckpointWriter::writeAlone() {
-  if (writer.write(unfinishedPath(settings.folder, state.step)))
+  if (writer.write(unfinished()))
     complete();
   else
     fail(strerror(errno));
@@ -414,9 +436,12 @@ void CheckpointWriter::writeAlone() {
 /// Adds what is no tensor, and gives the folder its name.
 void CheckpointWriter::complete() {
   const Path path = checkpointPath(settings.folder, state.step);
-  const Path unfinished = unfinishedPath(settings.folder, state.step);
-  if (!writeFolder(unfinished) || !syncFolder(unfinished) ||
-      rename(unfinished, path) != 0)
+  const Path made = unfinished();
+  if (!writeFolder(made) || !syncFolder(made))
+    return fail(strerror(errno));
+  if (Error damage; !areWhole(made, damage))
+    return fail(damage.text);
+  if (rename(made, path) != 0)
     return fail(strerror(errno));
   completePath = path;
   completeStep = state.step;
@@ -511,6 +536,20 @@ bool CheckpointWriter::writeFolder(const char *path) {
       return false;
   return (shards == 1 || writeIndex(path)) && sumTensors(shards) &&
          writeTrainer(path);
+}
+
+/// Whether the folder has all that was written: that of another rank may have
+/// changed meanwhile.
+bool CheckpointWriter::areWhole(const char *path, Error &error) const {
+  for (const FileSum &file : files) {
+    struct stat info;
+    if (stat(Path("%s/%s", path, file.name), &info) != 0)
+      return error.set("'%s': %s", file.name, strerror(errno));
+    if (int64_t(info.st_size) != file.bytes)
+      return error.set("'%s' has %" PRId64 " bytes instead of %" PRId64,
+                       file.name, int64_t(info.st_size), file.bytes);
+  }
+  return true;
 }
 
 bool CheckpointWriter::writeText(const char *path, const char *name,

@@ -81,7 +81,8 @@ public:
   /// checkpoint has those already, the last complete one is the one before.
   bool rescue(const RunState &state, Error &refused, Error &error);
 
-  /// As TensorWriter::becomeAlone; gives up what others were writing.
+  /// As TensorWriter::becomeAlone. What all ranks have written gets its name
+  /// before; what they were writing is removed.
   bool becomeAlone(Error &error);
 
   /// Lets LATEST name the last checkpoint that is complete, if that could not
@@ -94,7 +95,7 @@ public:
   /// Waits until nothing is being written.
   bool wait(Error &error);
 
-  /// The same, but for what other ranks have to help with.
+  /// The same, but for what other ranks have to help with: that is lost.
   void giveUp();
 
   /// The step that is being written, or of the last checkpoint that is
@@ -144,12 +145,16 @@ private:
   void fail(const char *reason);
   void startTask(void (*function)(void *));
   void endTask();
+  /// The folder that is being written.
+  Path unfinished() const;
+  void abandon();
   void writeAlone();
   void complete();
   bool writeFolder(const char *path);
   bool writeText(const char *folder, const char *name, const char *text,
                  size_t size);
   bool sumTensors(int file);
+  bool areWhole(const char *folder, Error &error) const;
   bool writeIndex(const char *folder);
   bool writeDescription(const char *folder);
   bool writeTrainer(const char *folder);
@@ -180,7 +185,8 @@ private:
 
   Task task;
   bool hasReport = false, isLatestBehind = false;
-  RunState state; ///< Of what is being written.
+  RunState state;       ///< Of what is being written.
+  const char *end = ""; ///< Of the names of unfinished folders.
   SaveReport report = {};
   Error failure, note;
   int64_t saves = 0;

@@ -144,7 +144,7 @@ bool Deliveries::exchange(const Round &round, int64_t index, Error &error) {
                         size_t(numSent) * sizeof(float)};
   const Parcel here = {round.from, reinterpret_cast<char *>(received.begin()),
                        size_t(numReceived) * sizeof(float)};
-  if (!round.ranks.exchange("the parts of states", Patience::Endless, &there,
+  if (!round.ranks.exchange("the parts of states", Patience::Limited, &there,
                             numSent > 0, &here, numReceived > 0, error))
     return false;
   const float *next = received.begin();

@@ -34,18 +34,19 @@ struct Needs {
 };
 } // namespace
 
-/// Whether copies fit beside the plans; sets the reason if not.
-bool SavedStates::findRoom(const SaveRoom &room, Transport &ranks,
-                           bool &hasRoom, Error &error) {
-  hasRoom = true;
-  if (room.budgetBytes > 0) {
-    const int64_t left = room.budgetBytes - arena.size();
-    hasRoom = left >= bytes;
-    if (!hasRoom)
-      why.set("a copy of %s is more than the %s that the budget leaves",
-              human(bytes).chars, human(std::max<int64_t>(left, 0)).chars);
+/// Whether a copy fits beside the plan into what was allowed; sets the reason
+/// if not. (What is allowed of a GPU says nothing of this machine.)
+bool SavedStates::isInBudget(const SaveRoom &room) {
+  const int64_t left = room.budgetBytes - arena.size();
+  if (room.budgetBytes == 0 || arena.isCopy() || left >= bytes)
     return true;
-  }
+  why.set("a copy of %s is more than the %s that the budget leaves",
+          human(bytes).chars, human(std::max<int64_t>(left, 0)).chars);
+  return false;
+}
+
+/// Whether copies fit beside the plans; sets the reason if not.
+bool SavedStates::findRoom(Transport &ranks, bool &hasRoom, Error &error) {
   const int64_t touched = arena.residentBytes({0, arena.size()});
   const Needs own = {ranks.size() > 1 ? findMachine(kBootId) : 0,
                      arena.size() - std::max<int64_t>(touched, 0), bytes};
@@ -86,9 +87,10 @@ bool SavedStates::allocate(Error &error) {
     free(copy);
     copy = nullptr;
     return error.set("--save needs another %" PRId64 " bytes of memory for a "
-                     "copy, which this machine does not give; --save-from "
-                     "arena does without",
-                     bytes);
+                     "copy, which this machine does not give; %s",
+                     bytes,
+                     isNeeded() ? "more ranks, or fewer per machine, need less"
+                                : "--save-from arena does without");
   }
   constexpr int64_t kPiece = 1 << 20;
   pool.parallelFor(
@@ -111,14 +113,41 @@ bool SavedStates::start(const SaveRoom &room, Transport &ranks, Error &error) {
     return error.set("--save-from arena needs ranks that have all of the "
                      "model: what they have parts of is copied to be "
                      "written");
-  if (arena.isCopy() || tensors.haveParts())
-    return allocate(error);
-  bool isCopied = true, isOwn = true;
-  if (room.isCopy)
-    isOwn = *room.isCopy;
-  else if (!findRoom(room, ranks, isOwn, error))
+  return isNeeded() ? startCopy(room, ranks, error)
+                    : choose(room, ranks, error);
+}
+
+/// There has to be a copy. Where it is more than was allowed, `reason` says so;
+/// where it does not fit, nobody would know why the system ends the run.
+bool SavedStates::startCopy(const SaveRoom &room, Transport &ranks,
+                            Error &error) {
+  bool isAllowed = true, hasRoom = true;
+  if (!room.isCopy) {
+    const bool isOwn = isAllowed = isInBudget(room);
+    if (!agreeOnAll(ranks, isAllowed, error))
+      return false;
+    if (!isAllowed && isOwn)
+      why.set("a copy is more than the budget of another rank leaves");
+    if (!findRoom(ranks, hasRoom, error))
+      return false;
+  }
+  if (!hasRoom)
+    return error.set("--save needs a copy of what ranks write, but %s; more "
+                     "ranks, or fewer per machine, need less; --save-from copy "
+                     "tries it",
+                     why.text);
+  return allocate(error);
+}
+
+/// Where there may be a copy or none.
+bool SavedStates::choose(const SaveRoom &room, Transport &ranks, Error &error) {
+  const bool isRefused = room.isCopy && !*room.isCopy;
+  bool isOwn = !isRefused;
+  if (room.budgetBytes > 0 && !room.isCopy)
+    isOwn = isInBudget(room);
+  else if (!room.isCopy && !findRoom(ranks, isOwn, error))
     return false;
-  isCopied = isOwn;
+  bool isCopied = isOwn;
   if (!agreeOnAll(ranks, isCopied, error))
     return false;
   Error refused;
@@ -147,7 +176,14 @@ bool SavedStates::startAlone(Error &error) {
   copy = nullptr;
   own = files.slicesOf(0);
   bytes = files.bytesOf(0);
-  return !arena.isCopy() || allocate(error);
+  if (!arena.isCopy())
+    return true;
+  const int64_t left = freeMemory();
+  if (left != kUnlimited && left - kReserve < bytes)
+    return error.set("Nothing is saved, as a copy of %s does not fit into the "
+                     "%s of memory that are free",
+                     human(bytes).chars, human(left).chars);
+  return allocate(error);
 }
 
 bool SavedStates::take(Transport &ranks, Error &error) {

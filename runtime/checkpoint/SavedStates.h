@@ -49,7 +49,8 @@ public:
   bool isCopy() const { return copy; }
   /// What the copy takes beside the plan; 0 without one.
   int64_t copyBytes() const { return copy ? bytes : 0; }
-  /// Why there is no copy, if nobody asked for that; or "".
+  /// Why there is no copy, if nobody asked for that; or why one that there has
+  /// to be is more than the budget; or "".
   const char *reason() const { return why.text; }
 
   /// Copies the states, if that is what is written; all ranks do. No step may
@@ -67,8 +68,11 @@ public:
   bool read(int64_t slice, Write write) const;
 
 private:
-  bool findRoom(const SaveRoom &room, Transport &ranks, bool &hasRoom,
-                Error &error);
+  bool isNeeded() const { return arena.isCopy() || tensors.haveParts(); }
+  bool isInBudget(const SaveRoom &room);
+  bool findRoom(Transport &ranks, bool &hasRoom, Error &error);
+  bool startCopy(const SaveRoom &room, Transport &ranks, Error &error);
+  bool choose(const SaveRoom &room, Transport &ranks, Error &error);
   bool allocate(Error &error);
 
   const ModelTensors &tensors;

@@ -159,14 +159,16 @@ bool TensorWriter::take(Error &error) {
 
 bool TensorWriter::check(Error &broken, Error &error) {
   Error own;
+  if (!say(Word::Check, error))
+    return false;
   states.areFinite(own);
-  return say(Word::Check, error) && collectReasons(own, broken, error);
+  return collectReasons(own, broken, error);
 }
 
 bool TensorWriter::begin(int64_t step, Error &failure, Error &error) {
+  isWriting = true;
   if (!say(Word::Write, error))
     return false;
-  isWriting = true;
   beginOwn(step);
   return states.isCopy() || close(failure, error);
 }
@@ -187,8 +189,10 @@ bool TensorWriter::close(Error &failure, Error &error) {
   if (!say(Word::Close, error))
     return false;
   task.wait();
+  if (!collectReasons(reason, failure, error) || !collectSums(error))
+    return false;
   isWriting = false;
-  return collectReasons(reason, failure, error) && collectSums(error);
+  return true;
 }
 
 bool TensorWriter::release(Error &error) { return say(Word::GoOn, error); }

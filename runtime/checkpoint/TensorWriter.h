@@ -102,11 +102,11 @@ private:
   Path unfinished = Path("%s", ""); ///< The folder that is written to.
   List<char> writes;                ///< Which ranks do.
   List<uint32_t> sums;              ///< Of slices.
-  Task task;
-  Error reason; ///< Why this rank could not write.
+  Error reason;                     ///< Why this rank could not write.
   int writers = 1, other = -1;
   bool alone, isWriting = false;
   int64_t written = 0;
+  Task task; ///< Ends before what it uses.
 };
 
 } // namespace reprise::runtime

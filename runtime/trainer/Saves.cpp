@@ -87,8 +87,14 @@ void Saves::warn() const {
 }
 
 void Saves::announce() {
+  const SavedStates &source = tensorWriter.source();
   if (options.save)
-    log.saving(tensorWriter.source());
+    log.saving(source);
+  if (options.save && source.isCopy() && *source.reason()) {
+    Error warning;
+    warning.set("--save takes more than --memory-budget: %s", source.reason());
+    log.warning(warning.text);
+  }
   if (const int other = tensorWriter.firstOther(); other >= 0) {
     Text name;
     Error note;
@@ -209,12 +215,13 @@ void Saves::rescue(const RunState &state, Others others, Error &error) {
   if (showWritten(isBegun ? failure : earlier) && isBegun)
     return;
   size_t length = strlen(error.text);
-  snprintf(error.text + length, sizeof(error.text) - length, ". %s",
-           failure.text);
+  if (failure.text[0])
+    snprintf(error.text + length, sizeof(error.text) - length, ". %s",
+             failure.text);
 }
 
 void Saves::giveUp(Error &error) {
-  writer.giveUp(); // What is being written may still be the last one.
+  writer.giveUp(); // What all have written may still be the last one.
   if (const char *path = writer.lastComplete()) {
     size_t length = strlen(error.text);
     snprintf(error.text + length, sizeof(error.text) - length,

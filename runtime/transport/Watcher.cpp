@@ -32,6 +32,9 @@ static constexpr int kRequests[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 static constexpr int kLastBeat = 3;
 static constexpr double kSpeechSeconds = 2;
 
+/// How long the system may take to end them.
+static constexpr double kDeathSeconds = 20;
+
 Watcher::~Watcher() {
   if (events >= 0)
     close(events);
@@ -115,13 +118,24 @@ bool Watcher::start(int firstRank, int count, const RankWork &work,
   return true;
 }
 
+/// One that waits for a dead disk or GPU does not end: it is left behind.
 void Watcher::killAll() {
-  for (Child &each : children)
-    if (each.isRunning) {
+  for (const Child &each : children)
+    if (each.isRunning)
       kill(each.process, SIGKILL);
-      waitpid(each.process, &each.status, 0);
-      each.isRunning = false;
+  for (const double end = now() + kDeathSeconds;;) {
+    bool areGone = true;
+    for (Child &each : children) {
+      if (each.isRunning && waitpid(each.process, &each.status, WNOHANG) != 0)
+        each.isRunning = false;
+      areGone = areGone && !each.isRunning;
     }
+    if (areGone || now() > end)
+      break;
+    usleep(5'000);
+  }
+  for (Child &each : children)
+    each.isRunning = false;
 }
 
 /// Whether a process has ended by itself, and said so.

@@ -14,6 +14,7 @@
 #define REPRISE_TEST_UNIT_RUNTIME_FAULTS_H
 
 #include <atomic>
+#include <string>
 #include <sys/mman.h>
 
 namespace reprise::runtime::test {
@@ -30,6 +31,11 @@ inline Fault fault = Fault::None;
 inline std::atomic<int> &callsUntilFault = *static_cast<std::atomic<int> *>(
     mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
          MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+
+/// Called before some calls, with the name of the file or folder: for tests in
+/// which they take long.
+inline void (*beforeCall)(const std::string &call,
+                          const std::string &path) = nullptr;
 
 } // namespace reprise::runtime::test
 

@@ -127,6 +127,11 @@ static bool meetsFault() {
   return true;
 }
 
+static void announce(const char *call, const char *path) {
+  if (beforeCall)
+    beforeCall(call, path);
+}
+
 extern "C" {
 int __real_open(const char *path, int flags, ...);
 ssize_t __real_write(int file, const void *bytes, size_t count);
@@ -138,6 +143,7 @@ int __real_unlink(const char *path);
 int __real_unlinkat(int folder, const char *path, int flags);
 
 int __wrap_open(const char *path, int flags, mode_t mode) {
+  announce("open", path);
   if (meetsFault())
     return -1;
   int file = __real_open(path, flags, mode);
@@ -157,6 +163,12 @@ ssize_t __wrap_write(int file, const void *bytes, size_t count) {
 }
 // Programs die here, not machines: nothing needs to get to the disk.
 int __wrap_fsync(int file) {
+  if (beforeCall) {
+    char name[4096] = "";
+    const std::string link = "/proc/self/fd/" + std::to_string(file);
+    if (readlink(link.c_str(), name, sizeof(name) - 1) > 0)
+      announce("fsync", name);
+  }
   if (disk)
     disk->synced(file);
   return meetsFault() ? -1 : 0;
@@ -169,9 +181,11 @@ int __wrap_close(int file) {
   return fails ? -1 : result;
 }
 int __wrap_mkdir(const char *path, mode_t mode) {
+  announce("mkdir", path);
   return meetsFault() ? -1 : __real_mkdir(path, mode);
 }
 int __wrap_rmdir(const char *path) {
+  announce("rmdir", path);
   return meetsFault() ? -1 : __real_rmdir(path);
 }
 int __wrap_rename(const char *from, const char *to) {

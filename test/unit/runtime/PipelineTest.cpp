@@ -87,6 +87,26 @@ TEST_F(Pipeline, SavesWhatOneRankSaves) {
             "trainer.json ");
 }
 
+// Ranks with parts have a copy, whatever the budget is.
+TEST_F(Pipeline, ACopyBeyondTheBudgetIsSaid) {
+  for (ToyStage &stage : staged.stages)
+    stage.model.budgetBytes = stage.model.arenaBytes + 10;
+  const std::string warning = "--save takes more than --memory-budget: a copy "
+                              "of 36.";
+  auto isWarned = [&](std::vector<std::string> args) {
+    args.insert(args.end(), {"--save", path("a"), "--steps=1"});
+    std::filesystem::remove_all(path("a"));
+    Outcome outcome = trainStages(args);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return outcome.out.find(warning) != outcome.out.npos;
+  };
+  EXPECT_TRUE(isWarned({}));
+  EXPECT_FALSE(isWarned({"--save-from=copy"}));
+  for (ToyStage &stage : staged.stages)
+    stage.model.budgetBytes += 50'000;
+  EXPECT_FALSE(isWarned({}));
+}
+
 TEST_F(Pipeline, GoesOnFromOneRankAndBack) {
   Outcome whole = train({"--steps=6"});
   ASSERT_EQ(save("one", 2).status, 0);

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CheckpointRun.h"
+#include "Faults.h"
 
 #include "runtime/base/Crc32c.h"
 #include "runtime/checkpoint/TensorFiles.h"
@@ -210,37 +211,176 @@ TEST_F(TensorWriters, SaveTheStepBeforeANumberThatIsNone) {
   }
 }
 
-// The others go on with the next step when data of rank 0 are gone: it has all,
-// and saves alone.
-static const char *cutFile = nullptr;
-TEST_F(TensorWriters, OneSavesAloneWhereOthersAreElsewhere) {
-  toy.addLaunch(toy.update, "cut",
-                [](void *const *b, const int64_t *, int64_t, int64_t) {
-                  if (*f32(b, 0) > 0.25f) // The correction of the third step.
-                    EXPECT_EQ(truncate(cutFile, 1000), 0);
-                },
-                1, {toy.model.biasCorrection1});
-  toy.finish();
+// A file of tensors that is not what ranks have written gets no name.
+TEST_F(TensorWriters, WhatIsCutOffMeanwhileGetsNoName) {
+  beforeCall = [](const std::string &call, const std::string &path) {
+    const std::string last = "step-00000001.tmp/config.json";
+    if (call == "fsync" && path.size() > last.size() &&
+        path.substr(path.size() - last.size()) == last) {
+      const std::string folder = path.substr(0, path.rfind('/'));
+      EXPECT_EQ(truncate((folder + "/optimizer.safetensors").c_str(), 100), 0);
+    }
+  };
   shareAmong(2);
-  const std::string whole = readFile(data);
-  cutFile = data.c_str();
-  Outcome outcome = save(
-      "a", 90, {"--data-order=sequential", "--threads=1", "--log-interval=1"});
-  EXPECT_EQ(outcome.status, 1);
-  const std::string last = "The last checkpoint is '" + path("a/step-");
-  const size_t said = outcome.err.find(last);
-  if (said == outcome.err.npos) { // Another rank came to it first.
-    EXPECT_NE(outcome.err.find("files must not be changed"), outcome.err.npos)
-        << outcome.err;
+  Outcome outcome = save("a", 2, {"--save-interval=1"});
+  beforeCall = nullptr;
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("cannot save step 1 in '" +
+                             path("a/step-00000001") +
+                             "': 'optimizer.safetensors' has 100 bytes instead "
+                             "of 5"),
+            outcome.out.npos)
+      << outcome.out;
+  EXPECT_EQ(list("a"), "LATEST step-00000002 ");
+}
+
+//===----------------------------------------------------------------------===//
+// Errors of one rank, while ranks write
+//===----------------------------------------------------------------------===//
+
+/// The file of tokens, and which becomes none while the first step runs, since
+/// starts look through the first ones; -1: none does.
+static const char *tokenFile = nullptr;
+static int64_t badToken = -1;
+
+/// Part of a step.
+static void spoilToken(void *const *, const int64_t *, int64_t, int64_t) {
+  usleep(150'000);
+  if (badToken < 0)
     return;
+  std::fstream file(tokenFile, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(badToken);
+  file.put(char(200));
+}
+
+namespace {
+/// Two ranks with samples of their own, of which one rank alone comes to a
+/// number that is no token in its fourth step. All else is the same token, so
+/// that rank 0 has the states of a rank that is alone. What is written without
+/// delay is written while a step runs.
+class OneRankFails : public TensorWriters {
+protected:
+  static constexpr int64_t kSamples = 2 * kMicroBatches * kRows; ///< Of a step.
+
+  void SetUp() override {
+    TensorWriters::SetUp();
+    toy.model.configJson = "{}\n";
+    toy.addLaunch(toy.update, "spoil", spoilToken, 1,
+                  {toy.model.biasCorrection1});
+    toy.finish();
+    tokenFile = tokens.c_str();
+    axis = {"dp", 2, 0};
+    toy.model.axes = &axis;
+    toy.model.numAxes = 1;
+    toy.model.numMicroBatches = 2 * kMicroBatches;
   }
-  const std::string step = outcome.err.substr(said + last.size(), 8);
-  std::ofstream(data, std::ios::binary) << whole;
-  ToyModel other;
-  toy.update = other.update;
-  toy.finish();
-  toy.model.numAxes = 0;
-  ASSERT_EQ(save("b", atoi(step.c_str()), {"--data-order=sequential"}).status,
-            0);
-  EXPECT_EQ(different("a/step-" + step, "b/step-" + step), "");
+  void TearDown() override {
+    beforeCall = nullptr;
+    TensorWriters::TearDown();
+  }
+
+  Outcome train(std::vector<std::string> args) {
+    std::ofstream(tokenFile, std::ios::binary) << std::string(13'800, 'a');
+    args.insert(args.end(),
+                {"--data", tokenFile, "--dtype=u8", "--data-order=sequential",
+                 "--peak-flops=1e9", "--threads=1"});
+    return Training::run(args, toy.model);
+  }
+
+  Outcome failIn(int rank, const std::string &interval,
+                 void (*delay)(const std::string &, const std::string &)) {
+    badToken = (3 * kSamples + rank * kSamples / 2) * kLength + 5;
+    beforeCall = delay;
+    Outcome outcome = train(
+        {"--steps=9", "--save", path("a"), "--save-interval=" + interval});
+    beforeCall = nullptr;
+    badToken = -1;
+    EXPECT_EQ(outcome.status, 1) << outcome.err;
+    EXPECT_NE(outcome.err.find("token"), outcome.err.npos) << outcome.err;
+    return outcome;
+  }
+
+  /// A run goes on from it, which refuses what is damaged.
+  void expectWhole(const std::string &checkpoint) {
+    Outcome outcome = train({"--resume=" + path(checkpoint),
+                             std::string("--steps=") + checkpoint.back()});
+    EXPECT_EQ(outcome.status, 0) << checkpoint << ": " << outcome.err;
+  }
+
+  /// Rank 0 has saved what one rank has after three steps.
+  void expectSavedAlone() {
+    expectWhole("a/step-00000003");
+    toy.model.numAxes = 0;
+    toy.model.numMicroBatches = kMicroBatches;
+    ASSERT_EQ(train({"--steps=3", "--save", path("one")}).status, 0);
+    for (const char *file : {"model.safetensors", "optimizer.safetensors"})
+      EXPECT_TRUE(readFile(path(std::string("a/step-00000003/") + file)) ==
+                  readFile(path(std::string("one/step-00000003/") + file)))
+          << file;
+  }
+
+  static bool endsWith(const std::string &text, const std::string &end) {
+    return text.size() >= end.size() &&
+           !text.compare(text.size() - end.size(), end.size(), end);
+  }
+
+  const std::string tokens = path("tokens.bin");
+};
+} // namespace
+
+// All have written step 2, and rank 0 is about to give it its name, when it
+// comes to an error: it does so, and then saves step 3 alone.
+TEST_F(OneRankFails, FirstGivesANameAndSavesAlone) {
+  Outcome outcome =
+      failIn(0, "2", [](const std::string &call, const std::string &path) {
+        if (call == "fsync" && endsWith(path, "step-00000002.tmp/config.json"))
+          usleep(1'000'000);
+      });
+  EXPECT_NE(outcome.err.find("step-00000003'"), outcome.err.npos)
+      << outcome.err;
+  EXPECT_EQ(list("a"), "LATEST step-00000002 step-00000003 ");
+  expectWhole("a/step-00000002");
+  expectSavedAlone();
+}
+
+// The same while rank 1 still writes step 3: what it makes then is in nobody's
+// way.
+TEST_F(OneRankFails, FirstSavesAloneWhatOthersAreWriting) {
+  Outcome outcome =
+      failIn(0, "3", [](const std::string &call, const std::string &path) {
+        static bool isFirst = false; // Others make no folders.
+        if (call == "mkdir" && endsWith(path, "step-00000003.tmp"))
+          isFirst = true;
+        if (call == "open" && !isFirst &&
+            endsWith(path, "step-00000003.tmp/optimizer.safetensors"))
+          usleep(700'000);
+        if (call == "rmdir")
+          usleep(1'400'000);
+      });
+  EXPECT_NE(outcome.err.find("step-00000003'"), outcome.err.npos)
+      << outcome.err;
+  EXPECT_EQ(list("a"), "LATEST step-00000003 ");
+  expectSavedAlone();
+}
+
+// What rank 1 is still writing when it comes to an error is lost, and nobody
+// waits for it: the run ends before the disk would have it.
+static const char *syncedMark = nullptr;
+TEST_F(OneRankFails, NobodyWaitsForWhatIsLost) {
+  const std::string mark = path("synced");
+  syncedMark = mark.c_str();
+  Outcome outcome =
+      failIn(1, "3", [](const std::string &call, const std::string &path) {
+        static bool isFirst = false;
+        if (call == "mkdir" && endsWith(path, "step-00000003.tmp"))
+          isFirst = true;
+        if (call == "fsync" && !isFirst &&
+            endsWith(path, "step-00000003.tmp/optimizer.safetensors")) {
+          sleep(15);
+          std::ofstream(syncedMark) << "1\n";
+        }
+      });
+  EXPECT_NE(outcome.err.find("rank 1 (dp 1) in step 4"), outcome.err.npos)
+      << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(mark));
 }
