@@ -53,9 +53,9 @@ void RankChecker::checkReductionGroups() {
     error(
         "gradient_reduction_groups",
         "needs to be data_parallel_size " + Twine(ranks) +
-            " times a power of two, or a multiple of ranks whose number is "
-            "one, so that each rank has branches of the tree that adds groups "
-            "up, but got " +
+            " times 1, 2, 4 or another power of two, since only ranks that are "
+            "2, 4, 8 and so on have branches of the tree that adds up any "
+            "multiple of them, but got " +
             Twine(groups));
   else if (batches % groups != 0)
     error("gradient_reduction_groups",

@@ -501,7 +501,7 @@ static const Key rows[] = {
      "Groups of consecutive micro-batches of a step, whose gradients are "
      "summed "
      "first; results are the same for one rank, for as many ranks as there are "
-     "groups, and for others of which they are a multiple",
+     "groups, and for all others that may have so many",
      Bound::Positive, "", "", 1 << 20},
     {"tensor_model_parallel_size", "parallel",
      parallel<&Parallel::tensorParallel>, Need::Defaulted, "1",

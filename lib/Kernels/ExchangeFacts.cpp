@@ -138,13 +138,13 @@ static ReturnRowsOp getRowsOfRounds(Value value) {
 static bool areOfOtherRounds(ReturnRowsOp more, ReturnRowsOp others) {
   if (others.getAll() != more.getAll() || others.getAxis() != more.getAxis())
     return false;
-  for (; others; others = others.getKept()
-                              ? others.getKept().getDefiningOp<ReturnRowsOp>()
-                              : ReturnRowsOp())
-    if (others.getRowsAttr() != more.getRowsAttr() ||
-        others.getRoundAttr() == more.getRoundAttr())
-      return false;
-  return true;
+  while (others && others.getRowsAttr() == more.getRowsAttr() &&
+         others.getRoundAttr() != more.getRoundAttr()) {
+    if (!others.getKept())
+      return true;
+    others = others.getKept().getDefiningOp<ReturnRowsOp>();
+  }
+  return false;
 }
 
 void kernels::putAmongOthers(Block &block) {

@@ -56,14 +56,16 @@ private:
   LogicalResult verifyGradient(BlockArgument argument, Value gradient);
   LogicalResult verifyLoss();
   /// The axes of the sums over ranks that lead to `value` in the update.
-  FailureOr<Axes> getSummed(Value value) const;
-  FailureOr<Axes> getSummedAlike(RunningSum running) const;
+  FailureOr<Axes> getSummed(Value value);
+  FailureOr<Axes> findSummed(Operation *op, unsigned result);
+  FailureOr<Axes> getSummedAlike(RunningSum running);
   /// Those along which a parameter's gradient is a part of a sum.
   Axes getPartial(BlockArgument argument);
 
   func::FuncOp step;
   MeshAttr mesh;
   Operation *update;
+  DenseMap<Value, Axes> summed; ///< What getSummed has found.
 };
 
 struct VerifyLayout : public partition::impl::VerifyLayoutBase<VerifyLayout> {
@@ -159,18 +161,27 @@ static std::string spell(const Axes &axes) {
   return axes.empty() ? "none" : llvm::join(axes, ", ");
 }
 
-FailureOr<Axes> SumVerifier::getSummed(Value value) const {
+FailureOr<Axes> SumVerifier::getSummed(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !update->isBeforeInBlock(op))
     return Axes();
+  if (auto known = summed.find(value); known != summed.end())
+    return known->second;
+  FailureOr<Axes> axes =
+      findSummed(op, cast<OpResult>(value).getResultNumber());
+  if (succeeded(axes))
+    summed[value] = *axes;
+  return axes;
+}
+
+FailureOr<Axes> SumVerifier::findSummed(Operation *op, unsigned result) {
   if (auto running = dyn_cast<RunningSum>(op))
     return getSummedAlike(running);
   bool isSum = sumsOverRanks(op);
   bool isShare = !isCollective(op) && !getAxis(op).empty();
   if (!isSum && !isShare)
     return Axes();
-  FailureOr<Axes> axes =
-      getSummed(op->getOperand(cast<OpResult>(value).getResultNumber()));
+  FailureOr<Axes> axes = getSummed(op->getOperand(result));
   if (succeeded(axes) && isSum && !axes->insert(getAxis(op)))
     return op->emitOpError("sums over ranks along '")
            << getAxis(op) << "' what is such a sum already";
@@ -179,7 +190,7 @@ FailureOr<Axes> SumVerifier::getSummed(Value value) const {
 
 /// What groups of micro-batches have is added up before or behind ranks have
 /// added theirs, all of it.
-FailureOr<Axes> SumVerifier::getSummedAlike(RunningSum running) const {
+FailureOr<Axes> SumVerifier::getSummedAlike(RunningSum running) {
   FailureOr<Axes> sum = getSummed(running.getSum());
   FailureOr<Axes> term = getSummed(running.getTerm());
   if (failed(sum) || failed(term))
@@ -208,18 +219,18 @@ Axes SumVerifier::getPartial(BlockArgument argument) {
 
 LogicalResult SumVerifier::verifyGradient(BlockArgument argument,
                                           Value gradient) {
-  FailureOr<Axes> summed = getSummed(gradient);
-  if (failed(summed))
+  FailureOr<Axes> axes = getSummed(gradient);
+  if (failed(axes))
     return failure();
   Axes partial = getPartial(argument);
-  if (llvm::set_is_subset(*summed, partial) &&
-      llvm::set_is_subset(partial, *summed))
+  if (llvm::set_is_subset(*axes, partial) &&
+      llvm::set_is_subset(partial, *axes))
     return success();
   auto parameter = step.getArgAttrOfType<ParameterAttr>(argument.getArgNumber(),
                                                         kParameterAttr);
   return step.emitError("needs the gradient of '")
          << parameter.getName() << "' summed along " << spell(partial)
-         << ", but it is summed along " << spell(*summed);
+         << ", but it is summed along " << spell(*axes);
 }
 
 /// It is that of all samples, and so is each term that the update adds to it.
@@ -231,20 +242,23 @@ LogicalResult SumVerifier::verifyLoss() {
     if (output && output.getValue() == "loss" && mesh.getSize(kDataAxis) > 1)
       terms.push_back(value);
   }
+  DenseSet<Value> seen;
   while (!terms.empty()) {
     Value term = terms.pop_back_val();
+    if (!seen.insert(term).second)
+      continue;
     Operation *op = term.getDefiningOp();
     if (op && update->isBeforeInBlock(op) && getAxis(op).empty()) {
       llvm::append_range(terms, op->getOperands());
       continue;
     }
-    FailureOr<Axes> summed = getSummed(term);
-    if (failed(summed))
+    FailureOr<Axes> axes = getSummed(term);
+    if (failed(axes))
       return failure();
-    if (!summed->contains(kDataAxis))
+    if (!axes->contains(kDataAxis))
       return step.emitError("needs the loss summed along 'dp', but it is "
                             "summed along ")
-             << spell(*summed);
+             << spell(*axes);
   }
   return success();
 }

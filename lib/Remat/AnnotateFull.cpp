@@ -207,7 +207,7 @@ void AnnotateFull::decide(const Step &step, const Segments &segments) {
       continue;
     }
     if (behind.contains(op)) {
-      decideToSave(op, "made of rows of rounds", segment);
+      decideToSave(op, "made of rows of rounds");
       continue;
     }
     Operation *outside = nullptr;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Remat/Summary.h"
+#include "Decide.h"
 #include "Share.h"
 #include "reprise/Solver/Pipeline.h"
 #include "reprise/Solver/StageSchedule.h"
@@ -317,7 +318,9 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
       continue;
     }
     summary.replayFlops += flops;
-    addLayer(segments, segment, layer);
+    // What is made in rounds is dropped in any plan, and of no segment.
+    if (!isMadeInRounds(op))
+      addLayer(segments, segment, layer);
   }
   for (Operation *op : step->forward) {
     if (auto kept = op->getAttrOfType<SaveAttr>(kDecisionAttr))

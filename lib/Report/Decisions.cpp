@@ -81,10 +81,9 @@ static std::set<int64_t> getOwnLaunches(const Plan &plan,
   if (!plan.memory)
     return launches;
   const MemoryProfile &profile = plan.memory->profile;
-  for (const MemoryProfile::Accesses &copy :
-       profile.getOutputs(rt::nameReplay(replay.origin.scope)))
-    if (int64_t position = copy.positions.front();
-        llvm::all_equal(profile.getPositions()[position].makers))
+  for (int64_t position :
+       profile.getLaunches(rt::nameReplay(replay.origin.scope)))
+    if (llvm::all_equal(profile.getPositions()[position].makers))
       launches.insert(position);
   return launches;
 }
@@ -179,6 +178,8 @@ std::vector<Decision> report::getDecisions(const Plan &plan,
     Decision *decision = add(value, Fate::Free, value.label,
                              getChange(plan, value, /*isFree=*/true));
     decision->seconds = getSeconds(plan, value, /*least=*/0);
+    decision->isMeasured =
+        decision->seconds > 0 && plan.forward[value.origin.position].isMeasured;
   }
   llvm::sort(decisions, [](const Decision &a, const Decision &b) {
     return std::pair(a.origin.position, a.origin.number) <

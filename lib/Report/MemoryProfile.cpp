@@ -168,18 +168,29 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
     }
   }
 
-  // Of launches of one name, the first is meant.
-  llvm::StringMap<Operation *> named;
-  for (auto [op, position] : llvm::zip(schedule, positions))
-    for (auto [value, maker] : llvm::zip(op.getWrites(), position.makers))
-      if (named.try_emplace(maker, op).first->second == op)
+  // Of launches of one name, the outputs of the first are meant.
+  for (auto [index, op] : llvm::enumerate(schedule))
+    for (auto [value, maker] :
+         llvm::zip(op.getWrites(), positions[index].makers)) {
+      std::vector<int64_t> &named = launches[maker];
+      if (named.empty() || named.back() != int64_t(index))
+        named.push_back(index);
+      if (named.size() == 1)
         outputs[maker].push_back(buffers.lookup(getRoot(value)));
+    }
 }
 
 ArrayRef<MemoryProfile::Accesses>
 MemoryProfile::getOutputs(StringRef op) const {
   auto found = outputs.find(op);
   if (found == outputs.end())
+    return {};
+  return found->second;
+}
+
+ArrayRef<int64_t> MemoryProfile::getLaunches(StringRef op) const {
+  auto found = launches.find(op);
+  if (found == launches.end())
     return {};
   return found->second;
 }

@@ -136,21 +136,28 @@ bool EventFile::add(int64_t step, const Scalar *scalars, int count,
 }
 
 /// The bucket of thing `i` ends at `i + 1`; the mean is that of their middles.
+/// The range is that of things of which there are some: TensorBoard takes its
+/// ends for those of the first and the last bucket that is not empty.
 static void addHistogram(Message &histogram, const Amounts &amounts) {
   double sums[3] = {};
   Message limits, buckets;
+  int64_t first = amounts.size, last = 0;
   for (int64_t i = 0; i < amounts.size; ++i) {
     double amount = double(amounts.values[i]), middle = double(i) + 0.5;
     for (double &sum : sums) {
       sum += amount;
       amount *= middle;
     }
+    if (amounts.values[i] != 0) {
+      first = first < i ? first : i;
+      last = i + 1;
+    }
     double limit = double(i + 1), bucket = double(amounts.values[i]);
     limits.add(&limit, sizeof(limit));
     buckets.add(&bucket, sizeof(bucket));
   }
-  histogram.addDouble(kMin, 0);
-  histogram.addDouble(kMax, double(amounts.size));
+  histogram.addDouble(kMin, double(first < last ? first : 0));
+  histogram.addDouble(kMax, double(first < last ? last : amounts.size));
   histogram.addDouble(kCount, sums[0]);
   histogram.addDouble(kSum, sums[1]);
   histogram.addDouble(kSumOfSquares, sums[2]);

@@ -48,6 +48,20 @@ func.func @again(%y: tensor<14x8xf32>, %all: tensor<2x5xi32>) -> tensor<16x8xf32
   return %s : tensor<16x8xf32>
 }
 
+// What an argument has may be of any round.
+
+// CHECK-LABEL: func.func @argument(
+//       CHECK:   rt.return_rows {{.*}} keeps
+//       CHECK:   rt.return_rows %{{[^,]*}}, %{{[^,]*}} over
+//       CHECK:   rt.launch @add_16x8
+//       CHECK:   return
+func.func @argument(%y: tensor<14x8xf32>, %all: tensor<2x5xi32>, %k: tensor<16x8xf32>) -> tensor<16x8xf32> {
+  %a = nn.return_rows %y, %all, %k over "ep" round 1 rows 7 : (tensor<14x8xf32>, tensor<2x5xi32>, tensor<16x8xf32>) -> tensor<16x8xf32>
+  %b = nn.return_rows %y, %all over "ep" round 0 rows 7 : (tensor<14x8xf32>, tensor<2x5xi32>) -> tensor<16x8xf32>
+  %s = nn.add %a, %b : tensor<16x8xf32>
+  return %s : tensor<16x8xf32>
+}
+
 // CHECK-LABEL: func.func @sizes(
 //   CHECK-NOT:   keeps
 //       CHECK:   rt.launch @add_16x8

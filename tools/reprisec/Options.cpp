@@ -240,6 +240,9 @@ static void tokenizeScript(llvm::StringRef source, llvm::StringSaver &saver,
     else if (!quote && (c == '"' || c == '\''))
       quote = c;
     text += c;
+    // What a backslash is before has no meaning of its own.
+    if (c == '\\' && i + 1 < source.size())
+      text += source[++i];
   }
   cl::tokenizeConfigFile(saver.save(text), saver, words, marksEnds);
 }

@@ -102,6 +102,10 @@ public:
   /// op.
   llvm::ArrayRef<Accesses> getOutputs(llvm::StringRef op) const;
 
+  /// The positions of all launches that are of this name or that an op of this
+  /// name is part of.
+  llvm::ArrayRef<int64_t> getLaunches(llvm::StringRef op) const;
+
   /// Another way to run the step: what is alive too, what is not, and which
   /// positions are left out.
   struct Change {
@@ -119,6 +123,7 @@ private:
   std::vector<Position> positions;
   std::vector<Block> blocks;
   llvm::StringMap<std::vector<Accesses>> outputs;
+  llvm::StringMap<std::vector<int64_t>> launches;
   int64_t peak = 0, peakPosition = 0;
   bool isBeside = false;
 };
