@@ -122,6 +122,18 @@ static std::string verify(const Certificate &certificate) {
   return fault ? fault->message : "";
 }
 
+/// A certificate of any plan, for what its program takes.
+static Certificate certifyPlan(const StepGraph &graph, const KeptValues &kept) {
+  Certificate certificate;
+  certificate.model = "random";
+  certificate.machine = "none";
+  certificate.kind = Certificate::Budget::Activations;
+  certificate.budgetBytes = getPackedBytes(graph, kept);
+  certify(graph, kept, 1e-3, certificate);
+  certifyMemory(graph, kept, certificate);
+  return certificate;
+}
+
 /// Whatever plans drop, also what joins layers, which runs again in the
 /// backward pass of a later layer: what is kept is there as long as that reads
 /// it.
@@ -133,13 +145,7 @@ TEST(Certificate, CheckerTakesAnyPlan) {
     KeptValues kept = keepAll(graph);
     for (int64_t value : getChoices(graph))
       kept[value] = random() % 9 > seed % 8;
-    Certificate certificate;
-    certificate.model = "random";
-    certificate.machine = "none";
-    certificate.kind = Certificate::Budget::Activations;
-    certificate.budgetBytes = getPackedBytes(graph, kept);
-    certify(graph, kept, 1e-3, certificate);
-    certifyMemory(graph, kept, certificate);
+    Certificate certificate = certifyPlan(graph, kept);
     EXPECT_EQ(verify(certificate), "") << seed;
     for (const CertifiedLayer &layer : certificate.layers)
       numReplays += layer.replays.size();
@@ -155,6 +161,43 @@ TEST(Certificate, CheckerTakesAnyPlan) {
   }
   EXPECT_GT(numReplays, 500);
   EXPECT_EQ(numRefused, 600);
+}
+
+/// What joins two layers is dropped, and runs again where the later one reads
+/// it. From there on what the replay reads, a value of an earlier layer, is
+/// free: it is not there when the later layer needs most.
+TEST(Certificate, CheckerFreesWhatReplaysReadWhereTheyRun) {
+  StepBuilder builder;
+  int64_t x = builder.addValue("x", 10, /*isFree=*/true);
+  int64_t y = builder.addValue("y", 10, /*isFree=*/true);
+  int64_t z = builder.addValue("z", 1);
+  std::vector<int64_t> d;
+  for (const char *name : {"dz", "dy", "most", "dx", "dw"})
+    d.push_back(builder.addValue(name, 4));
+  using Phase = StepPhase;
+  builder.addOp("embed", Phase::Forward, -1, 2, {}, {x});
+  builder.addOp("join", Phase::Forward, 0, 1, {x}, {y});
+  builder.addOp("use", Phase::Forward, 1, 1, {y}, {z});
+  builder.addOp("loss", Phase::Backward, -1, 1, {z}, {d[0]});
+  builder.addOp("use.backward", Phase::Backward, 1, 1, {d[0], y}, {d[1]});
+  builder.addOp("most", Phase::Backward, 1, 1, {d[1]}, {d[2]}).workspace = 100;
+  builder.addOp("join.backward", Phase::Backward, 0, 1, {d[2]}, {d[3]});
+  builder.addOp("embed.backward", Phase::Backward, -1, 1, {d[3]}, {d[4]});
+  KeptValues kept = keepAll(builder.graph);
+  kept[y] = false;
+  Certificate certificate = certifyPlan(builder.graph, kept);
+  EXPECT_EQ(certificate.layers[1].replays, std::vector<std::string>{"join"});
+  EXPECT_EQ(verify(certificate), "");
+
+  // 'most' runs beside 8 bytes of gradients and 100 of workspace, and no
+  // others.
+  CertifiedGradient &most = certificate.classes[2].backward[1];
+  EXPECT_EQ(most.bytes, 108);
+  most.bytes += 1;
+  EXPECT_EQ(
+      verify(certificate),
+      "'most' of 'layer1' runs beside 109 bytes, but the schedule has 108 "
+      "alive at position 6");
 }
 
 /// At the turn backward has read nothing, so no op runs before it: there are

@@ -13,8 +13,9 @@
 using namespace reprise::verify;
 
 namespace {
-/// What layers keep, from the end of the forward pass to the position that
-/// reads it last: an op of backward or a replay, of whatever layer.
+/// Tensors behind the forward pass: what is kept from its end on, and what
+/// runs again from the position behind, to the position that reads it last, an
+/// op of backward or a replay, of whatever layer.
 class KeptChecker {
 public:
   explicit KeptChecker(const Claims &claims);
@@ -22,22 +23,16 @@ public:
   std::optional<Fault> check() const;
 
 private:
-  template <typename Visit>
-  void visitSources(size_t layer, const Reads &reads, Visit visit) const;
+  void addReads(size_t layer, const Reads &reads, int64_t position);
   std::optional<Fault> checkForward() const;
-  /// Bytes of what an op of backward reads that is not kept, each once.
-  __int128 getMadeAgain(size_t layer, const Reads &reads) const;
-  bool isRead(size_t layer, const Ref &kept) const {
-    return lastReads[layer][kept.index] >= 0;
-  }
+  std::vector<__int128> getAlive() const;
 
   const Claims &claims;
   std::vector<int64_t> live;      ///< by position
   std::vector<int64_t> positions; ///< of the ops of backward, in their order
-  std::vector<std::vector<bool>> isKept; ///< by layer and tensor
-  /// By layer and tensor: the last position behind the forward pass that reads
-  /// it; -1: none.
-  std::vector<std::vector<int64_t>> lastReads;
+  /// By layer and tensor, behind the forward pass: the first position that it
+  /// may be read at, -1: none; and the last one that reads it, -1: none.
+  std::vector<std::vector<int64_t>> begins, lastReads;
 };
 } // namespace
 
@@ -47,32 +42,33 @@ KeptChecker::KeptChecker(const Claims &claims)
   for (size_t l = 0; l < claims.layers.size(); ++l) {
     size_t count = claims.classOf(l).tensors.size();
     lastReads.emplace_back(count, -1);
-    isKept.emplace_back(count);
-    for (const Ref &kept : claims.layers[l].keeps)
-      isKept[l][kept.index] = true;
+    begins.emplace_back(count, -1);
   }
-  auto add = [&](size_t layer, const Reads &reads, int64_t position) {
-    visitSources(layer, reads, [&](const Source &source) {
-      int64_t &last = lastReads[source.layer][source.tensor];
-      last = std::max(last, position);
-    });
-  };
   size_t number = 0;
   for (size_t l = claims.layers.size(); l-- > 0;)
     for (const Gradient &gradient : claims.classOf(l).backward)
-      add(l, gradient.reads, positions[number++]);
+      addReads(l, gradient.reads, positions[number++]);
   for (size_t p = 0; p < claims.schedule.size(); ++p)
-    for (const ReplayRef &replay : claims.schedule[p].replays)
-      add(replay.layer, claims.classOf(replay.layer).ops[replay.op].reads, p);
+    for (const ReplayRef &replay : claims.schedule[p].replays) {
+      const Op &op = claims.classOf(replay.layer).ops[replay.op];
+      addReads(replay.layer, op.reads, p);
+      for (int64_t tensor : op.writes)
+        begins[replay.layer][tensor] = p + 1;
+    }
+  for (size_t l = 0; l < claims.layers.size(); ++l)
+    for (const Ref &kept : claims.layers[l].keeps)
+      begins[l][kept.index] = countForward(claims);
 }
 
-template <typename Visit>
-void KeptChecker::visitSources(size_t layer, const Reads &reads,
-                               Visit visit) const {
+void KeptChecker::addReads(size_t layer, const Reads &reads, int64_t position) {
+  auto add = [&](const Source &source) {
+    int64_t &last = lastReads[source.layer][source.tensor];
+    last = std::max(last, position);
+  };
   for (int64_t tensor : reads.tensors)
-    visit(Source{int64_t(layer), tensor});
+    add({int64_t(layer), tensor});
   for (int64_t input : reads.inputs)
-    visit(claims.layers[layer].inputs[input]);
+    add(claims.layers[layer].inputs[input]);
 }
 
 static std::string print(__int128 bytes) {
@@ -84,7 +80,7 @@ std::optional<Fault> KeptChecker::checkForward() const {
   __int128 bytes = 0;
   for (size_t l = 0; l < claims.layers.size(); ++l)
     for (const Ref &kept : claims.layers[l].keeps) {
-      if (!isRead(l, kept))
+      if (lastReads[l][kept.index] < 0)
         continue;
       const Tensor &tensor = claims.classOf(l).tensors[kept.index];
       bytes += tensor.bytes;
@@ -98,41 +94,30 @@ std::optional<Fault> KeptChecker::checkForward() const {
   return std::nullopt;
 }
 
-__int128 KeptChecker::getMadeAgain(size_t layer, const Reads &reads) const {
-  std::vector<std::pair<int64_t, int64_t>> sources;
-  visitSources(layer, reads, [&](const Source &source) {
-    if (!isKept[source.layer][source.tensor])
-      sources.emplace_back(source.layer, source.tensor);
-  });
-  std::sort(sources.begin(), sources.end());
-  sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
-  __int128 bytes = 0;
-  for (auto [l, tensor] : sources)
-    bytes += claims.classOf(l).tensors[tensor].bytes;
+/// Bytes of tensors at each position behind the forward pass.
+std::vector<__int128> KeptChecker::getAlive() const {
+  std::vector<__int128> bytes(claims.schedule.size() + 1);
+  for (size_t l = 0; l < claims.layers.size(); ++l)
+    for (size_t t = 0; t < begins[l].size(); ++t)
+      if (begins[l][t] >= 0 && begins[l][t] <= lastReads[l][t]) {
+        int64_t own = claims.classOf(l).tensors[t].bytes;
+        bytes[begins[l][t]] += own;
+        bytes[lastReads[l][t] + 1] -= own;
+      }
+  for (size_t p = 1; p < bytes.size(); ++p)
+    bytes[p] += bytes[p - 1];
   return bytes;
 }
 
 std::optional<Fault> KeptChecker::check() const {
   if (std::optional<Fault> fault = checkForward())
     return fault;
-  // Of what is kept, what no position from one on reads.
-  std::vector<__int128> dead(claims.schedule.size() + 1);
-  __int128 kept = 0;
-  for (size_t l = 0; l < claims.layers.size(); ++l)
-    for (const Ref &it : claims.layers[l].keeps)
-      if (isRead(l, it)) {
-        int64_t bytes = claims.classOf(l).tensors[it.index].bytes;
-        dead[lastReads[l][it.index] + 1] += bytes;
-        kept += bytes;
-      }
+  std::vector<__int128> alive = getAlive();
   size_t number = 0;
-  int64_t position = 0;
   for (size_t l = claims.layers.size(); l-- > 0;)
     for (const Gradient &gradient : claims.classOf(l).backward) {
-      for (; position <= positions[number]; ++position)
-        kept -= dead[position];
       int64_t at = positions[number++];
-      __int128 beside = kept + gradient.bytes + getMadeAgain(l, gradient.reads);
+      __int128 beside = alive[at] + gradient.bytes;
       if (beside > live[at])
         return Fault{claims.layers[l].at,
                      "'" + gradient.name + "' of '" + claims.layers[l].name +
@@ -140,6 +125,13 @@ std::optional<Fault> KeptChecker::check() const {
                          " bytes, but the schedule has " + print(live[at]) +
                          " alive at position " + std::to_string(at)};
     }
+  for (size_t p = countForward(claims); p < claims.schedule.size(); ++p)
+    if (alive[p] > live[p])
+      return Fault{
+          claims.schedule[p].at,
+          "'" + claims.schedule[p].name + "' runs beside " + print(alive[p]) +
+              " bytes of tensors, but the schedule has " + print(live[p]) +
+              " alive at position " + std::to_string(p)};
   return std::nullopt;
 }
 

@@ -176,8 +176,9 @@ std::optional<Fault> checkPlan(const Claims &claims);
 std::optional<Fault> checkOrder(const Claims &claims);
 
 /// Even where memory has no price: the schedule has room for what layers keep,
-/// at the end of the forward pass and, for what is read there or later, at each
-/// op of backward. For `claims` of an order without fault.
+/// at the end of the forward pass, and at each position of backward for what is
+/// read there or later, kept or made again. For `claims` of an order without
+/// fault.
 std::optional<Fault> checkKept(const Claims &claims);
 
 /// The bound on what replays cost, and what the prices prove of any budget. For
