@@ -51,17 +51,18 @@ std::optional<StepStage> reprise::solver::takeStage(const StepGraph &graph,
                                                     int64_t count) {
   std::string why;
   std::optional<Chain> chain = Chain::find(graph, why);
-  // Embedding, layers, head; a head between layers comes with the one before.
-  std::vector<int64_t> begins;
+  // Embedding, layers, head; a head between layers comes with the one behind
+  // it, which predicts further tokens, as does the last stage alone.
+  std::vector<int64_t> ends;
   for (size_t block = 0; chain && block < chain->blocks.size(); ++block)
     if (chain->blocks[block].layer >= 0)
-      begins.push_back(block);
-  int64_t numLayers = begins.size();
+      ends.push_back(block + 1);
+  int64_t numLayers = ends.size();
   if (first < 0 || count < 1 || first + count > numLayers)
     return std::nullopt;
-  int64_t begin = first == 0 ? 0 : begins[first];
+  int64_t begin = first == 0 ? 0 : ends[first - 1];
   int64_t end = first + count == numLayers ? int64_t(chain->blocks.size())
-                                           : begins[first + count];
+                                           : ends[first + count - 1];
   Excerpt stage = extractStage(*chain, begin, end - begin);
   return StepStage{std::move(stage.graph), std::move(stage.values)};
 }

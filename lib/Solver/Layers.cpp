@@ -234,19 +234,21 @@ void Extractor::addOp(int64_t op) {
 /// Whether `value` is a gradient that crosses a border of the stage and is not
 /// that of what crosses it forward, between neighbours. The table that
 /// embedding and head share has a sum on either stage, so no term of it is
-/// passed on.
+/// passed on, of a head right behind the border neither.
 bool Extractor::isOfOtherSum(int64_t value) const {
-  int64_t op = chain.writer[value];
+  int64_t op = chain.writer[value], block = chain.blockOf[value];
   if (!isStage || op < 0 || chain.graph.ops[op].phase != StepPhase::Backward)
     return false;
-  if (!isInside(op))
-    return chain.blockOf[value] > end;
-  return chain.blockOf[value] > first &&
-         std::any_of(chain.readers[value].begin(), chain.readers[value].end(),
-                     [&](int64_t reader) {
-                       return chain.blockOfOp[reader] >= 0 &&
-                              chain.blockOfOp[reader] < first;
-                     });
+  int64_t border = isInside(op) ? first : end;
+  bool isReadBefore = false, isReadByNext = false;
+  for (int64_t reader : chain.readers[value]) {
+    int64_t own = chain.blockOfOp[reader];
+    isReadBefore |= own >= 0 && own < border;
+    isReadByNext |= own >= 0 && own == border - 1;
+  }
+  if (block == border)
+    return isReadBefore && !isReadByNext;
+  return block > border && (isReadBefore || !isInside(op));
 }
 
 /// Settles what becomes of `value`, which an op of the excerpt writes.

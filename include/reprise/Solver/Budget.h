@@ -129,8 +129,8 @@ struct StepStage {
 };
 
 /// The layers from `first` on, `count` of them; with the first of all comes the
-/// embedding, with the last the head. Nothing if the step is no chain, or has
-/// other layers.
+/// embedding, with the last the head, and with each the head before it, if
+/// there is one. Nothing if the step is no chain, or has other layers.
 std::optional<StepStage> takeStage(const StepGraph &graph, int64_t first,
                                    int64_t count);
 

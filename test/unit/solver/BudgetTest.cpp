@@ -97,7 +97,7 @@ TEST(BudgetTest, HeadsBetweenLayersAreAsGoodAsTryingAll) {
   }
 }
 
-// It is of the stage of the layer before it.
+// It is of the stage of the layer behind it, which predicts further tokens.
 TEST(BudgetTest, HeadsBetweenLayersHaveAStage) {
   StepGraph graph = makeHeadBetween(1);
   auto count = [](const StepGraph &graph) {
@@ -109,7 +109,38 @@ TEST(BudgetTest, HeadsBetweenLayersHaveAStage) {
                            behind = takeStage(graph, 1, 1);
   ASSERT_TRUE(before && behind);
   EXPECT_EQ(count(before->graph), count(behind->graph));
-  EXPECT_GT(before->graph.ops.size(), behind->graph.ops.size() + 4);
+  EXPECT_GT(behind->graph.ops.size(), before->graph.ops.size() + 4);
+}
+
+// Nor does it pass on its term of the gradient of a table that the embedding
+// shares: either stage has a sum of its own.
+TEST(BudgetTest, HeadsBehindABorderPassNoTermOfATable) {
+  StepGraph graph = makeHeadBetween(1);
+  int64_t term = graph.values.size();
+  graph.values.push_back(graph.values.back());
+  graph.values.back().bytes = 1000;
+  std::vector<StepOp> &ops = graph.ops;
+  ASSERT_EQ(ops.back().phase, StepPhase::Update);
+  ops.insert(ops.end() - 1, ops[ops.size() - 2]);
+  StepOp &embedding = ops[ops.size() - 2];
+  embedding.layer = -1;
+  embedding.reads = {embedding.writes.front(), term};
+  embedding.writes.clear();
+  embedding.sharing.clear();
+  auto isHead = [](const StepOp &op) {
+    return op.phase == StepPhase::Backward && op.name == "d1";
+  };
+  std::find_if(ops.begin(), ops.end(), isHead)->writes.push_back(term);
+  for (int64_t first : {0, 1}) {
+    std::optional<StepStage> stage = takeStage(graph, first, 1);
+    ASSERT_TRUE(stage);
+    EXPECT_EQ(check(stage->graph).value_or(""), "");
+    size_t own = std::find(stage->values.begin(), stage->values.end(), term) -
+                 stage->values.begin();
+    ASSERT_LT(own, stage->values.size());
+    EXPECT_TRUE(stage->graph.values[own].outlives) << first;
+    EXPECT_LT(BudgetCurve(stage->graph).getPoints().back().peak, 1000);
+  }
 }
 
 // Segments of several layers have the same values kept in each of them, so that

@@ -36,7 +36,8 @@ static std::pair<int64_t, std::string> getPosition(const Claims &claims,
 }
 
 /// The bytes of op and layers at a point are those that the schedule has
-/// there, or fewer: more would make the bound too high.
+/// there, or fewer: more would make the bound too high. `checkKept` refuses
+/// more bytes as well; here the point is named.
 static std::optional<Fault> checkMoments(const Claims &claims) {
   std::vector<int64_t> live = getLiveBytes(claims);
   for (size_t m = 0; m < claims.points.size(); ++m) {
