@@ -61,15 +61,21 @@ static bool hasSameBits(const Tensor &have, const Tensor &want) {
   return llvm::equal(have.values, want.values, isSame);
 }
 
-/// Those values of `all` that are of micro-batches of which one has numbers:
-/// rng has four for each, and the last is the micro-batch's.
-static Tensor takeMicroBatches(const Tensor &all, const Tensor &numbers,
+/// Those `wanted` values of `all` that are of micro-batches of which one has
+/// numbers: rng has four for each, and the last is the micro-batch's. With
+/// micro-batches of another size, the first values.
+static Tensor takeMicroBatches(const Tensor &all, int64_t wanted,
+                               const Tensor &numbers,
                                const Tensor &allNumbers) {
   constexpr int64_t kWords = 4;
-  if (allNumbers.size() < kWords)
-    return all; // Which is not the same then.
-  const int64_t size = all.size() / (allNumbers.size() / kWords);
   Tensor some = all;
+  const int64_t count = numbers.size() / kWords;
+  const int64_t allCount = allNumbers.size() / kWords;
+  const int64_t size = allCount ? all.size() / allCount : 0;
+  if (count * size != wanted) {
+    some.values.resize(wanted);
+    return some;
+  }
   some.values.clear();
   for (int64_t one = kWords - 1; one < numbers.size(); one += kWords)
     for (int64_t other = kWords - 1; other < allNumbers.size(); other += kWords)
@@ -131,7 +137,8 @@ int main(int argc, char **argv) {
     } else {
       Tensor given = entry.second;
       if (firstInputs && other.size() > 0 && other.size() < given.size())
-        given = takeMicroBatches(given, (*have)["rng"], (*want)["rng"]);
+        given = takeMicroBatches(given, other.size(), (*have)["rng"],
+                                 (*want)["rng"]);
       inputs.add(name, other, given);
     }
   }
