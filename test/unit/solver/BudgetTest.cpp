@@ -55,19 +55,24 @@ static void checkCurve(const StepGraph &graph, const BudgetCurve &curve) {
   }
 }
 
+/// The curve of a chain has the least time of all plans for each budget.
+static void checkAgainstAllPlans(const StepGraph &graph, unsigned seed) {
+  BudgetCurve curve(graph);
+  ASSERT_TRUE(curve.isChain()) << curve.getReason();
+  checkCurve(graph, curve);
+  for (const BudgetPoint &best : solveByTrying(graph)) {
+    int64_t point = curve.find(best.peak);
+    ASSERT_GE(point, 0) << "seed " << seed << " bytes " << best.peak;
+    EXPECT_EQ(curve.getPoints()[point].seconds, best.seconds)
+        << "seed " << seed << " bytes " << best.peak;
+  }
+}
+
 // Where what joins layers is kept, there is no better plan for any budget.
 TEST(BudgetTest, ChainsAreAsGoodAsTryingAll) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     StepGraph graph = makeRandomChain(seed, 3, 3, 1 + seed % 2, true);
-    BudgetCurve curve(graph);
-    ASSERT_TRUE(curve.isChain()) << curve.getReason();
-    checkCurve(graph, curve);
-    for (const BudgetPoint &best : solveByTrying(graph)) {
-      int64_t point = curve.find(best.peak);
-      ASSERT_GE(point, 0) << "seed " << seed << " bytes " << best.peak;
-      EXPECT_EQ(curve.getPoints()[point].seconds, best.seconds)
-          << "seed " << seed << " bytes " << best.peak;
-    }
+    checkAgainstAllPlans(graph, seed);
   }
 }
 
@@ -85,15 +90,7 @@ static StepGraph makeHeadBetween(unsigned seed) {
 TEST(BudgetTest, HeadsBetweenLayersAreAsGoodAsTryingAll) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     StepGraph graph = makeHeadBetween(seed);
-    BudgetCurve curve(graph);
-    ASSERT_TRUE(curve.isChain()) << curve.getReason();
-    checkCurve(graph, curve);
-    for (const BudgetPoint &best : solveByTrying(graph)) {
-      int64_t point = curve.find(best.peak);
-      ASSERT_GE(point, 0) << "seed " << seed << " bytes " << best.peak;
-      EXPECT_EQ(curve.getPoints()[point].seconds, best.seconds)
-          << "seed " << seed << " bytes " << best.peak;
-    }
+    checkAgainstAllPlans(graph, seed);
   }
 }
 
