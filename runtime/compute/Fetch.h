@@ -50,7 +50,7 @@ struct FetchRegion {
   int64_t stride, rows, bytes; ///< `bytes` of each row.
 
   /// The slowest pace at which `calls` calls of `steps` steps are enough, if
-  /// one is: what waits for memory takes buffers of the first cache that a
+  /// one is: what waits for memory takes buffers of L1 that a
   /// micro-kernel's operands pass through as well.
   int64_t choosePace(int64_t steps, int64_t calls) const {
     int64_t pace = Fetch::kMostPace;

@@ -30,7 +30,7 @@ struct GemmOperands {
 
 /// The micro-kernels of one processor: tiles of equal width. `low` has fewer
 /// rows than `full`, for what is left of the rows, or is the same. One of AMX
-/// needs a room for each thread (GemmAmx.h). The bytes of its second cache
+/// needs a room for each thread (GemmAmx.h). The bytes of its L2
 /// decide how products are divided, never their bits.
 struct MicroKernels {
   const RepriseMicroKernel *full = nullptr, *low = nullptr;

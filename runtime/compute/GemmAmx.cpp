@@ -9,7 +9,7 @@
 // Tiles multiply so fast that most of the time goes to what brings operands and
 // takes results away. So a thread packs all that it works on itself, into a
 // room of its own, and waits for nobody. What lies in rows is not fetched
-// ahead: tiles of A pass from the second cache to the first through the buffers
+// ahead: tiles of A pass from L2 to L1 through the buffers
 // that fetches would hold while they wait for memory, and slow down by what
 // packing gains.
 //
@@ -30,9 +30,9 @@
 
 using namespace reprise::runtime;
 
-/// A panel of B stays in the first cache in parts of so many words, 32 KiB,
+/// A panel of B stays in L1 in parts of so many words, 32 KiB,
 /// past which A streams: the tiles of a whole panel would read both from the
-/// second cache, as many bytes as that can give.
+/// L2, as many bytes as that can give.
 static constexpr int64_t kWordsOfPart = 256;
 
 /// From so many rows for each thread on threads have rows of their own, and not

@@ -15,7 +15,7 @@
 namespace reprise::runtime {
 
 /// What one thread works in. It is where it was in every product, and so what a
-/// product uses of it is in the second cache of its processor, of 2 MiB where
+/// product uses of it is in L2 of its processor, of 2 MiB where
 /// there is AMX: panels that lie elsewhere each time are read from memory
 /// before they are written.
 struct AmxRoom {

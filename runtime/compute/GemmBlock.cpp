@@ -30,7 +30,7 @@ GemmJob::GemmJob(const RepriseGemm &shape, const GemmOperands &operands,
 }
 
 /// Where lines are neighbours in memory, a cache line has parts of several
-/// panels: they take turns every few rows, while it is in the first cache.
+/// panels: they take turns every few rows, while it is in L1.
 void GemmBlock::packA(int64_t firstPanel, int64_t endPanel) const {
   constexpr int64_t kTurn = 16;
   int64_t piece = job.entry.a.depthIsFast ? depth.size : kTurn;

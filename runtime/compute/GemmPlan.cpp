@@ -33,17 +33,17 @@ static constexpr int64_t kLeastPanelsOfThread = 4;
 
 /// Where all of B is no more, threads that have rows of their own each pack it
 /// for themselves; where a block of it is no more, and no more than half of the
-/// second cache, it may pass to the first one again for each panel of A.
+/// L2, it may pass to L1 again for each panel of A.
 static constexpr int64_t kBytesOfSmallB = 512 << 10;
 
 /// So many panels of A are enough for a thread to pack a block of a B with many
 /// columns that is transposed, and to wait for that: panels of so many rows
-/// that a panel of B, which comes from the second cache for each, is not wanted
+/// that a panel of B, which comes from L2 for each, is not wanted
 /// too often.
 static constexpr int64_t kLeastTilesOfWideB = 32, kLeastRowsOfWideB = 12;
 
 /// From so many bytes on a C may go past the caches: it would push out of the
-/// second one what a product works with, and lines would be read that are then
+/// L2 what a product works with, and lines would be read that are then
 /// overwritten.
 static constexpr int64_t kBytesToStream = 3 << 19;
 
@@ -150,7 +150,7 @@ static PanelForm chooseForm(const RepriseGemm &shape,
   return kernel.typeAB == REPRISE_BF16 ? PanelForm::Pairs : PanelForm::Expanded;
 }
 
-/// Whether rows of A meet in the first cache, whose sets repeat after 4 KiB: a
+/// Whether rows of A meet in L1, whose sets repeat after 4 KiB: a
 /// panel that is read there has a line of each row in one set, which takes all
 /// or most of the ways, and what else passes pushes them out.
 static bool doRowsOfAMeet(const RepriseGemm &shape) {
@@ -184,7 +184,7 @@ static int64_t rowsOfUnit(const MicroKernels &kernels, bool sumsBehind) {
 //===----------------------------------------------------------------------===//
 
 /// Columns of a block of B where panels of A are read where they lie, in the
-/// order of Goto and van de Geijn: one is in the first cache while those of B
+/// order of Goto and van de Geijn: one is in L1 while those of B
 /// pass. 0 if that cannot be, or is no faster. (To pack A takes as long as a
 /// fifth of its tiles, if there are four panels of B.)
 static int64_t countNarrowCols(const Known &of) {

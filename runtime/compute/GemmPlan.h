@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // All that is decided of a product before it begins, as a function of its
-// shape, the micro-kernels, the threads and the second cache. Nothing here
+// shape, the micro-kernels, the threads and L2. Nothing here
 // changes a bit of the result: the order of each sum is RepriseGemm's.
 //
 //===----------------------------------------------------------------------===//

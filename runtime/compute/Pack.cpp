@@ -337,7 +337,7 @@ AVX512 static void transposeQuarters(const __m512i *from, __m512i *to) {
 
 /// Transposes 16 words of up to 16 lines, of which it loads `Lines`: a cache
 /// line each, for lines that are a multiple of 4 KiB apart push each other out
-/// of the first cache. Words outside `words` and lines that are missing are
+/// of L1. Words outside `words` and lines that are missing are
 /// zeros.
 template <int Lines>
 AVX512 static void transpose16(Source from, __mmask16 words, __m512i rows[16]) {

@@ -125,7 +125,7 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
   auto emitStep = [&](Value p, ValueRange carried) {
     Value tileOfA = code.address(a, code.getI32Type(), code.mul(p, tile.rows));
     Value tileOfB = code.address(b, code.getI32Type(), code.mul(p, tile.cols));
-    // A passes through the first cache once, and should not push out B, which
+    // A passes through L1 once, and should not push out B, which
     // stays for many tiles.
     for (int64_t i = 0; i < 2; ++i) {
       registers.call("tileloadd64", {6 + i},
@@ -153,8 +153,8 @@ static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
 static void emitSteps(Code &code, const MicroKernel &tile, const Fields &fields,
                       const Registers &registers) {
   SmallVector<FetchedRows, 2> fetched = getFetchedRows(code, tile, fields);
-  // C goes to the second cache, and from the start: what waits for memory in
-  // the few buffers of the first cache holds up A, which passes through them.
+  // C goes to L2, and from the start: what waits for memory in
+  // the few buffers of L1 holds up A, which passes through them.
   // For the same reason one line of two: the cache fetches the neighbour.
   FetchedRows &c = fetched.front();
   c.start = code.i64(0);

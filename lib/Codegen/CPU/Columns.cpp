@@ -32,7 +32,7 @@ static constexpr int64_t kTogether = 16;
 /// Rows of a block: 8 of so many strips, and more where there are fewer.
 static constexpr int64_t kBlock = 8 * kTogether;
 /// bf16 is asked for so many rows ahead of its use: 2 KiB of a strip, 32 KiB of
-/// all that are taken together, which the first cache has room for.
+/// all that are taken together, which L1 has room for.
 static constexpr int64_t kRowsAhead = 16;
 
 namespace {
@@ -150,7 +150,7 @@ void ColumnEmitter::begin() {
   storeSums(sums);
 }
 
-/// Asks for the lines of the strip some rows below `row`, in the first cache,
+/// Asks for the lines of the strip some rows below `row`, in L1,
 /// where elements are of two bytes. Of wider ones a strip has enough lines of a
 /// row for the processor to see where it goes, and to ask as well costs more
 /// than it gains where they lie in a cache.

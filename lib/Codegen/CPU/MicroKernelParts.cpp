@@ -54,7 +54,7 @@ Value Fields::isThere(size_t offset) const {
 static constexpr int64_t kTimeToFetch = 2;
 
 /// How many steps there are for each row of C: as many as leave time, 16 at
-/// most. What waits for memory takes buffers of the first cache, which A needs
+/// most. What waits for memory takes buffers of L1, which A needs
 /// on its way from the second: so rows are fetched one by one, not in a burst.
 static Value choosePace(Code &code, Value steps, int64_t rows) {
   Value pace = code.i64(kFetchSteps);
@@ -98,7 +98,7 @@ SmallVector<FetchedRows, 2> codegen::getFetchedRows(Code &code,
        fields.integer(offsetof(RepriseTile, nextRows)), 128, false}};
 }
 
-/// What is written goes to the first cache, the rest to the second.
+/// What is written goes to L1, the rest to L2.
 static void emitPrefetches(Code &code, const FetchedRows &rows, Value row) {
   constexpr int64_t kLine = 64;
   for (int64_t at = 0; at < rows.bytes; at += kLine)

@@ -157,7 +157,7 @@ SmallVector<Value> codegen::getNextRows(Code &code, const Panels &panels) {
   return rows;
 }
 
-/// Steps from asking for a row to copying it: as long as a third cache takes.
+/// Steps from asking for a row to copying it: as long as L3 takes.
 static constexpr int64_t kCopiedAhead = 16;
 
 /// Asks for what step `step` of A will be copied from, a row or two.

@@ -14,7 +14,7 @@ using namespace reprise;
 
 void cuda::copyAsync(codegen::Code &code, Value to, Value from, int64_t bytes,
                      Value valid) {
-  // Past the first cache where that can be: each byte is read once.
+  // Past L1 where that can be: each byte is read once.
   NVVM::CpAsyncOp::create(code, to, from, bytes,
                           bytes == 16 ? NVVM::LoadCacheModifierKind::CG
                                       : NVVM::LoadCacheModifierKind::CA,

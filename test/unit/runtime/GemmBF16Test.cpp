@@ -334,7 +334,7 @@ TEST(GemmBF16, NarrowProductsReadAWhereItLies) {
   numReadA = 0;
   Problem(580, 40, 28, 0).check();
   EXPECT_EQ(numReadA, 0) << "pairs of a depth of no whole groups of steps";
-  // Rows of A that meet in the first cache, and that do not.
+  // Rows of A that meet in L1, and that do not.
   for (int64_t stride : {2048, 1024}) {
     Problem problem(580, 40, 24, Round);
     problem.shape.lda = stride;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A table of shapes and their plans, the same on every machine: micro-kernels
-// are given by their tiles, and so are threads and the second cache.
+// are given by their tiles, and so are threads and L2.
 // Where a number decides, there is a row on either side of it.
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ RepriseMicroKernel makeKernel(int rows, int cols, int isa, int type) {
   return kernel;
 }
 
-/// A processor's micro-kernels, full and low, with 1 MiB of second cache.
+/// A processor's micro-kernels, full and low, with 1 MiB of L2.
 struct Kernels {
   RepriseMicroKernel full, low;
   MicroKernels get() const {

@@ -422,7 +422,7 @@ TEST(Gemm, NarrowProductsReadAWhereItLies) {
   EXPECT_EQ(countReads(384, 520, kc, 0, 1), 0);
   EXPECT_EQ(countReads(372, 768, kc, 2, 1), 0);
   EXPECT_EQ(countReads(384, 768, kc, 2, 8), 0);
-  // A second cache of half the size, and of four times as much.
+  // An L2 of half the size, and of four times as much.
   secondCache /= 2;
   EXPECT_EQ(countReads(384, 512, kc, 0, 1), 0);
   EXPECT_EQ(countReads(384, 256, kc, 0, 1), 32 * 8);
