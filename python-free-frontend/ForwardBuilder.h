@@ -49,7 +49,7 @@ public:
 
   /// `std`: 0 for a parameter that starts as `init` says. Without `published`,
   /// it is published under its own name. In bf16, a matrix is rounded to what
-  /// products read; a vector, which is added or multiplied, is not, nor is one
+  /// GEMMs read; a vector, which is added or multiplied, is not, nor is one
   /// that `isExact`.
   mlir::Value addParameter(const llvm::Twine &name,
                            llvm::ArrayRef<int64_t> shape, nn::Init init,
@@ -116,7 +116,7 @@ public:
   }
   /// Of the precision that the description asks for.
   mlir::RankedTensorType getActivationType(llvm::ArrayRef<int64_t> shape);
-  /// `parameter` as products read it: cast, unless it is of that type.
+  /// `parameter` as GEMMs read it: cast, unless it is of that type.
   mlir::Value toActivation(mlir::Value parameter);
   mlir::FloatAttr getF32(double value) {
     return builder.getF32FloatAttr(static_cast<float>(value));

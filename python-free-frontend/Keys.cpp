@@ -328,7 +328,7 @@ static const Key rows[] = {
      "bf16 of 1024; 0: those of all tokens",
      Bound::NotNegative},
     {"precision", "train", train<&Train::precision>, Need::Defaulted, "fp32",
-     "Type of activations and of what products read of weights; weights, "
+     "Type of activations and of what GEMMs read of weights; weights, "
      "their gradients, norms' statistics and losses are fp32",
      Bound::None, "fp32|bf16"},
     {"bf16", "train", train<&Train::isBF16>, Need::Defaulted, "false",

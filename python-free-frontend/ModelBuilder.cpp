@@ -463,7 +463,7 @@ Value ModelBuilder::buildExpertsOfText(Value input) {
                                             forward.getI64(0));
 }
 
-/// The weight comes before the last product, as those of other experts do.
+/// The weight comes before the last GEMM, as those of other experts do.
 Value ModelBuilder::buildSharedExpert(Value input) {
   auto project = [&](StringRef tensor, StringRef name, Value value,
                      int64_t width, double std) {

@@ -31,7 +31,7 @@ using namespace reprise::nn;
 
 /// Turns casts of parameters, which would round them for each micro-batch, into
 /// arguments: what the last update has rounded. Lookups round the few rows they
-/// read themselves, so that a copy is for products, which may have it in an
+/// read themselves, so that a copy is for GEMMs, which may have it in an
 /// order of their own. Returns the arguments by that of the parameter.
 ///
 /// \param attributes  of all arguments; gets those of the new ones.

@@ -41,7 +41,7 @@ struct Head {
   Operation *backward = nullptr;
   /// What it reads and nothing else does, in order.
   SmallVector<Operation *> between;
-  ProductGradient input, weight;
+  GemmGradient input, weight;
   ConstantNumber dlosses;
   Operation *dhit = nullptr;  ///< of parts of the vocabulary: less `dlosses`
   RunningSum accumulate;      ///< what `weight` is a term of,
@@ -138,10 +138,10 @@ static Value takeEarlierTerms(const Head &head) {
 static bool matchGradients(Head &head) {
   Value dlogits = head.backward->getResult(0);
   for (Operation *user : dlogits.getUsers()) {
-    auto gradient = dyn_cast<ProductGradient>(user);
+    auto gradient = dyn_cast<GemmGradient>(user);
     if (!gradient || !gradient.isGradientOf(head.linear, dlogits))
       return false;
-    ProductGradient &known = gradient.isOfWeight() ? head.weight : head.input;
+    GemmGradient &known = gradient.isOfWeight() ? head.weight : head.input;
     if (known)
       return false;
     known = gradient;
@@ -329,7 +329,7 @@ void ChunkHead::fuse(const Head &head, int64_t chunkRows) {
   SmallVector<Operation *> dead;
   if (head.weight)
     replaceSum(head, fused, dead);
-  if (ProductGradient input = head.input) {
+  if (GemmGradient input = head.input) {
     input->getResult(0).replaceAllUsesWith(fused.getInputGradient());
     dead.push_back(input);
   }
@@ -366,7 +366,7 @@ FailureOr<int64_t> ChunkHead::getRows() {
 }
 
 /// A quarter of the rows, 1024 to 4096 of them. Each chunk reads and writes the
-/// gradient of the weight, which takes as long as some 1000 rows of its product
+/// gradient of the weight, which takes as long as some 1000 rows of its GEMM
 /// on a large GPU; beyond 4096 rows there is little left to gain.
 static int64_t getDefaultRows(RankedTensorType logits) {
   constexpr int64_t kLeast = 1024, kMost = 4096;

@@ -18,8 +18,8 @@
 using namespace reprise;
 
 static constexpr std::pair<llvm::StringLiteral, double CostTable::*> kRates[] =
-    {{"product_flops_per_second", &CostTable::productFlopsPerSecond},
-     {"product_bf16_flops_per_second", &CostTable::productBF16FlopsPerSecond},
+    {{"product_flops_per_second", &CostTable::gemmFlopsPerSecond},
+     {"product_bf16_flops_per_second", &CostTable::gemmBF16FlopsPerSecond},
      {"attention_flops_per_second", &CostTable::attentionFlopsPerSecond},
      {"attention_bf16_flops_per_second",
       &CostTable::attentionBF16FlopsPerSecond},
@@ -78,8 +78,8 @@ void CostTable::addAxis(llvm::StringRef name, int64_t size, int64_t stride,
 double CostTable::getSeconds(int64_t flops, int64_t bytes, Work work,
                              bool isBF16) const {
   double rate = pointwiseFlopsPerSecond;
-  if (work == Work::Product)
-    rate = isBF16 ? productBF16FlopsPerSecond : productFlopsPerSecond;
+  if (work == Work::Gemm)
+    rate = isBF16 ? gemmBF16FlopsPerSecond : gemmFlopsPerSecond;
   else if (work == Work::Attention)
     rate = isBF16 ? attentionBF16FlopsPerSecond : attentionFlopsPerSecond;
   return secondsPerLaunch +
@@ -125,8 +125,8 @@ double CostTable::getSeconds(const Workload &load) const {
 CostTable CostTable::getCPU() {
   CostTable table;
   table.machine = "two cores of an x86-64-v3 server";
-  table.productFlopsPerSecond = 180e9;
-  table.productBF16FlopsPerSecond = 180e9;
+  table.gemmFlopsPerSecond = 180e9;
+  table.gemmBF16FlopsPerSecond = 180e9;
   table.attentionFlopsPerSecond = 60e9;
   table.attentionBF16FlopsPerSecond = 60e9;
   table.pointwiseFlopsPerSecond = 8e9;
@@ -162,8 +162,8 @@ static constexpr DataSheet kDataSheets[] = {
 };
 
 /// What is left of a data sheet where kernels run.
-static constexpr double kProductEfficiency = 0.62,
-                        kAttentionEfficiency = 0.75 * kProductEfficiency,
+static constexpr double kGemmEfficiency = 0.62,
+                        kAttentionEfficiency = 0.75 * kGemmEfficiency,
                         kPointwiseEfficiency = 0.25, kMemoryEfficiency = 0.8;
 /// From one kernel of a graph to the next.
 static constexpr double kSecondsPerKernel = 1e-6;
@@ -180,8 +180,8 @@ std::optional<CostTable> CostTable::get(llvm::StringRef name) {
       continue;
     CostTable table;
     table.machine = sheet.machine.str();
-    table.productFlopsPerSecond = kProductEfficiency * sheet.f32;
-    table.productBF16FlopsPerSecond = kProductEfficiency * sheet.bf16;
+    table.gemmFlopsPerSecond = kGemmEfficiency * sheet.f32;
+    table.gemmBF16FlopsPerSecond = kGemmEfficiency * sheet.bf16;
     table.attentionFlopsPerSecond = kAttentionEfficiency * sheet.f32;
     table.attentionBF16FlopsPerSecond = kAttentionEfficiency * sheet.bf16;
     table.pointwiseFlopsPerSecond = kPointwiseEfficiency * sheet.f32;

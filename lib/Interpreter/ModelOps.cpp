@@ -341,7 +341,7 @@ static FailureOr<bool> evaluateTableOp(Operation *op, const Frame &frame) {
       .Default([](Operation *) { return false; });
 }
 
-/// Norms, and products with a weight.
+/// Norms, and GEMMs with a weight.
 static FailureOr<bool> evaluateLayerOp(Operation *op, const Frame &frame) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
       .Case([&](LayerNormOp op) {

@@ -52,12 +52,12 @@ kernels::takeBiasGradients(func::FuncOp function) {
   if (Operation *update = findPhase(function, StepPhase::Update))
     end = update;
   DenseSet<Operation *> found;
-  for (auto product : block.getOps<ProductBody>()) {
-    Value rows = product.getSummedRows();
+  for (auto gemm : block.getOps<GemmBody>()) {
+    Value rows = gemm.getSummedRows();
     if (!rows)
       continue;
     for (Operation *sums : rows.getUsers()) {
-      if (!isa<BiasGradient>(sums) || !product->isBeforeInBlock(sums) ||
+      if (!isa<BiasGradient>(sums) || !gemm->isBeforeInBlock(sums) ||
           found.contains(sums))
         continue;
       Operation *running = getRunningSum(sums);
@@ -66,7 +66,7 @@ kernels::takeBiasGradients(func::FuncOp function) {
       if (running)
         running->moveBefore(end);
       found.insert(sums);
-      taken[product] = sums;
+      taken[gemm] = sums;
       break;
     }
   }

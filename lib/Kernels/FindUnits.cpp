@@ -1,4 +1,4 @@
-//===- FindUnits.cpp - Which ops one launch or product is of ----*- C++ -*-===//
+//===- FindUnits.cpp - Which ops one launch or GEMM is of -------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

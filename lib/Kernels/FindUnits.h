@@ -1,4 +1,4 @@
-//===- FindUnits.h - Which ops one launch or product is of ------*- C++ -*-===//
+//===- FindUnits.h - Which ops one launch or GEMM is of ---------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,7 +15,7 @@
 
 namespace reprise::kernels {
 
-/// Ops that become one launch or product, by what the first of them is.
+/// Ops that become one launch or GEMM, by what the first of them is.
 struct Unit {
   llvm::SmallVector<mlir::Operation *> ops;
   nn::StepPhase phase;

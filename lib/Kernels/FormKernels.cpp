@@ -1,4 +1,4 @@
-//===- FormKernels.cpp - A schedule of launches and products ----*- C++ -*-===//
+//===- FormKernels.cpp - A schedule of launches and GEMMs -------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FindUnits.h"
-#include "GroupedProducts.h"
+#include "GroupedGemms.h"
 #include "NNToLinalg.h"
 #include "PrepareSchedule.h"
 #include "ScheduleBuilder.h"
@@ -47,10 +47,10 @@ private:
   bool isDeadAfter(Value value, unsigned unit);
 
   LogicalResult formUnit(unsigned index);
-  LogicalResult formProductUnit(const Unit &unit);
-  Value formHeads(Operation *product, const SharedHeads &shared, Value value);
+  LogicalResult formGemmUnit(const Unit &unit);
+  Value formHeads(Operation *matmul, const SharedHeads &shared, Value value);
   bool hasLibrary();
-  bool makesSquares(Operation *product, Operation *last);
+  bool makesSquares(Operation *matmul, Operation *last);
   void putInPlace(Group &group, unsigned index);
   void formLaunch(unsigned index);
 
@@ -133,8 +133,8 @@ LogicalResult ScheduleFormer::formUnit(unsigned index) {
   const Unit &unit = units.all[index];
   Operation *first = unit.ops.front();
   schedule.begin(first, unit.phase);
-  if (isa<ProductBody>(first))
-    return formProductUnit(unit);
+  if (isa<GemmBody>(first))
+    return formGemmUnit(unit);
   if (auto body = dyn_cast<ScheduleBody>(first))
     body.buildSchedule(schedule);
   else
@@ -142,41 +142,41 @@ LogicalResult ScheduleFormer::formUnit(unsigned index) {
   return success();
 }
 
-LogicalResult ScheduleFormer::formProductUnit(const Unit &unit) {
-  auto product = cast<ProductBody>(unit.ops.front());
-  Operation *last = product;
-  std::optional<SharedHeads> shared = product.getSharedHeads();
+LogicalResult ScheduleFormer::formGemmUnit(const Unit &unit) {
+  auto matmul = cast<GemmBody>(unit.ops.front());
+  Operation *last = matmul;
+  std::optional<SharedHeads> shared = matmul.getSharedHeads();
   if (shared && !shared->areSummed)
-    product->setOperand(1, formHeads(product, *shared, product->getOperand(1)));
+    matmul->setOperand(1, formHeads(matmul, *shared, matmul->getOperand(1)));
   Value addend;
   for (Operation *op : unit.ops)
     if (auto running = dyn_cast<RunningSum>(op)) {
       addend = running.getSum();
       last = op;
     }
-  Operation *sums = units.biasGradients.lookup(product);
-  Beside beside = sums                          ? Beside::SumOfRows
-                  : makesSquares(product, last) ? Beside::Squares
-                                                : Beside::Nothing;
-  rt::GemmOp gemm = formProduct(builder, product, addend, beside);
+  Operation *sums = units.biasGradients.lookup(matmul);
+  Beside beside = sums                         ? Beside::SumOfRows
+                  : makesSquares(matmul, last) ? Beside::Squares
+                                               : Beside::Nothing;
+  rt::GemmOp gemm = formGemm(builder, matmul, addend, beside);
   if (gemm.getOffsets() && hasLibrary()) {
     last->getResult(0).replaceAllUsesWith(
-        formGroupedProduct(schedule, gemm, product));
+        formGroupedGemm(schedule, gemm, matmul));
     return success();
   }
-  schedule.annotate(gemm, product, product.getOperation());
+  schedule.annotate(gemm, matmul, matmul.getOperation());
   if (sums)
     sums->getResult(0).replaceAllUsesWith(gemm.getAuxiliary());
   Value result = gemm.getResult();
   if (shared && shared->areSummed)
-    result = formHeads(product, *shared, result);
+    result = formHeads(matmul, *shared, result);
   last->getResult(0).replaceAllUsesWith(result);
   return success();
 }
 
 /// `value` with its heads of keys repeated for each head of queries, or its
 /// heads of queries summed for each head of keys.
-Value ScheduleFormer::formHeads(Operation *product, const SharedHeads &shared,
+Value ScheduleFormer::formHeads(Operation *matmul, const SharedHeads &shared,
                                 Value value) {
   int64_t heads = shared.heads, keyHeads = shared.keyHeads;
   bool areSummed = shared.areSummed;
@@ -186,7 +186,7 @@ Value ScheduleFormer::formHeads(Operation *product, const SharedHeads &shared,
   SmallVector<int64_t> shape(from.getShape());
   shape.back() = shape.back() / have * want;
   // Sums of heads are rounded once, as is the result of any op.
-  Type element = areSummed ? getElementTypeOrSelf(product->getResult(0))
+  Type element = areSummed ? getElementTypeOrSelf(matmul->getResult(0))
                            : from.getElementType();
   auto to = RankedTensorType::get(shape, element);
 
@@ -199,27 +199,27 @@ Value ScheduleFormer::formHeads(Operation *product, const SharedHeads &shared,
   func::FuncOp kernel = kernels.getKernel(
       name, builder.getFunctionType(from, to),
       [&](OpBuilder &body, ValueRange arguments) {
-        LoopBuilder loops(body, product->getLoc());
+        LoopBuilder loops(body, matmul->getLoc());
         Value result = (areSummed ? buildSummedHeads : buildRepeatedHeads)(
             loops, arguments[0], heads, keyHeads, element);
         return loops.asShapeOf(result, to);
       });
   int64_t flops = areSummed ? from.getNumElements() - to.getNumElements() : 0;
-  return schedule.formLaunch(kernel, value, flops, product).getResult(0);
+  return schedule.formLaunch(kernel, value, flops, matmul).getResult(0);
 }
 
-/// Whether products are a library's, which says how large its workspace is.
+/// Whether GEMMs are a library's, which says how large its workspace is.
 bool ScheduleFormer::hasLibrary() {
   auto module = function->getParentOfType<ModuleOp>();
   return module && module->hasAttr(rt::kGemmWorkspaceAttr);
 }
 
-/// Whether `product`, whose result is that of `last`, sums the squares of a
+/// Whether `matmul`, whose result is that of `last`, sums the squares of a
 /// gradient for the norm, which then need not read it: it is the gradient of a
 /// weight, which nothing is added to any more. Those of the CPU do, not a
 /// library's.
-bool ScheduleFormer::makesSquares(Operation *product, Operation *last) {
-  auto gradient = dyn_cast<ProductGradient>(product);
+bool ScheduleFormer::makesSquares(Operation *matmul, Operation *last) {
+  auto gradient = dyn_cast<GemmGradient>(matmul);
   return !hasLibrary() && gradient && gradient.isOfWeight() &&
          llvm::any_of(last->getResult(0).getUsers(), [](Operation *user) {
            auto norm = dyn_cast<ScheduleBody>(user);

@@ -24,7 +24,7 @@ void kernels::registerKernelBodies(DialectRegistry &registry) {
     attachShardBodies(*context);
     attachExpertBodies(*context);
     attachLatentBodies(*context);
-    attachProductBodies(*context);
+    attachGemmBodies(*context);
     attachNormBodies(*context);
     attachExchangeBodies(*context);
   });

@@ -9,8 +9,8 @@
 #ifndef REPRISE_KERNELS_KERNELBODY_H
 #define REPRISE_KERNELS_KERNELBODY_H
 
+#include "Gemms.h"
 #include "LoopBuilder.h"
-#include "Products.h"
 #include "mlir/IR/OpDefinition.h"
 
 namespace reprise::kernels {
@@ -33,7 +33,7 @@ void attachHeadBodies(mlir::MLIRContext &context);
 void attachShardBodies(mlir::MLIRContext &context);
 void attachExpertBodies(mlir::MLIRContext &context);
 void attachLatentBodies(mlir::MLIRContext &context);
-void attachProductBodies(mlir::MLIRContext &context);
+void attachGemmBodies(mlir::MLIRContext &context);
 void attachNormBodies(mlir::MLIRContext &context);
 void attachExchangeBodies(mlir::MLIRContext &context);
 

@@ -88,7 +88,7 @@ SmallVector<Value> NormFormer::cutByGradient(Value blocks,
   return values;
 }
 
-/// For each gradient a row that sums up to the sum of its squares. Products
+/// For each gradient a row that sums up to the sum of its squares. GEMMs
 /// have made that of some beside them, for blocks of their own.
 SmallVector<Value> NormFormer::formSquares(ValueRange gradients) {
   SmallVector<Value> plain, values(gradients.size());
@@ -224,7 +224,7 @@ Value NormFormer::formSumOverRanks(Value row, StringAttr axis) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A rank with shares of gradients has no product that makes squares of one.
+/// A rank with shares of gradients has no GEMM that makes squares of one.
 template <typename OpTy, bool readsThem>
 struct Norm : ScheduleBody::ExternalModel<Norm<OpTy, readsThem>, OpTy> {
   void buildSchedule(Operation *op, ScheduleBuilder &schedule) const {

@@ -1,4 +1,4 @@
-//===- PackWeights.cpp - Weights as the panels of products ----------------===//
+//===- PackWeights.cpp - Weights as the panels of GEMMs -------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -25,7 +25,7 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::nn;
 
-/// 16 bytes of bf16: what every access of a product can be.
+/// 16 bytes of bf16: what every access of a GEMM can be.
 static constexpr int64_t kAligned = 8;
 /// A tile's width.
 static constexpr int64_t kPadded = 64;

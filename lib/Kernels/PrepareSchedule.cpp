@@ -18,8 +18,8 @@ using namespace reprise::kernels;
 using namespace reprise::nn;
 
 bool kernels::canStartFromSum(Operation *op) {
-  auto product = dyn_cast<ProductBody>(op);
-  return product ? product.canStartFromSum() : isa<SumBody>(op);
+  auto gemm = dyn_cast<GemmBody>(op);
+  return gemm ? gemm.canStartFromSum() : isa<SumBody>(op);
 }
 
 static void dropFences(Block &block) {

@@ -36,7 +36,7 @@ void expandHeads(mlir::func::FuncOp function);
 /// among these.
 void putAmongOthers(mlir::Block &block);
 
-/// Whether the kernel of `op`, or the product that it is, can start from an
+/// Whether the kernel of `op`, or the GEMM that it is, can start from an
 /// old sum.
 bool canStartFromSum(mlir::Operation *op);
 

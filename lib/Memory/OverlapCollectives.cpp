@@ -27,9 +27,9 @@ using namespace reprise;
 using namespace reprise::memory;
 
 /// What is gathered from a part that was there long before begins so many
-/// products early: long enough for most links, and the whole takes bytes.
-static constexpr int kProductsBefore = 2;
-/// Launches and products behind an exchange among which one that can be beside
+/// GEMMs early: long enough for most links, and the whole takes bytes.
+static constexpr int kGemmsBefore = 2;
+/// Launches and GEMMs behind an exchange among which one that can be beside
 /// it is looked for: more than a layer has.
 static constexpr int64_t kWorkAhead = 64;
 /// Exchanges of so many times fewer bytes than the largest have no work brought
@@ -55,7 +55,7 @@ private:
   SmallVector<rt::Sharing> getOverwrites(rt::ScheduledOp op);
   BegunOp open(Operation *op);
   bool hidesWork(const BegunOp &begun);
-  bool isProduct(Operation *op);
+  bool isGemm(Operation *op);
   bool takeAlong(Operation *op, const BegunOp &begun);
   bool bringWork(const BegunOp &begun);
   void bringWorkBeside(ArrayRef<Operation *> exchanges);
@@ -66,9 +66,9 @@ private:
   const SymbolTable &symbols;
   func::FuncOp step;
   Block &block;
-  Operation *update = nullptr;               ///< Or null.
-  int64_t nextNumber = 0;                    ///< Of what is begun.
-  llvm::DenseMap<StringAttr, bool> products; ///< Of kernels.
+  Operation *update = nullptr;            ///< Or null.
+  int64_t nextNumber = 0;                 ///< Of what is begun.
+  llvm::DenseMap<StringAttr, bool> gemms; ///< Of kernels.
   LiveBytes live;
 };
 
@@ -106,15 +106,15 @@ static bool isSumInPlace(Operation *op) {
 
 static bool isWork(Operation *op) { return isa<rt::LaunchOp, rt::GemmOp>(op); }
 
-/// Whether it multiplies matrices: by itself, or in a kernel, as products of
+/// Whether it multiplies matrices: by itself, or in a kernel, as GEMMs of
 /// experts do on GPUs.
-bool Overlap::isProduct(Operation *op) {
+bool Overlap::isGemm(Operation *op) {
   if (isa<rt::GemmOp>(op))
     return true;
   auto launch = dyn_cast<rt::LaunchOp>(op);
   if (!launch)
     return false;
-  auto [known, isNew] = products.try_emplace(launch.getKernelAttr().getAttr());
+  auto [known, isNew] = gemms.try_emplace(launch.getKernelAttr().getAttr());
   if (isNew)
     if (auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel()))
       known->second =
@@ -161,10 +161,10 @@ bool Overlap::findBegin(BegunOp &begun) {
   }
   if (isSumInPlace(op))
     return true;
-  int numProducts = 0;
+  int numGemms = 0;
   for (Operation *before = op->getPrevNode(); before && before != begun.after;
        before = before->getPrevNode())
-    if (isProduct(before) && ++numProducts > kProductsBefore) {
+    if (isGemm(before) && ++numGemms > kGemmsBefore) {
       begun.after = before;
       break;
     }
@@ -275,9 +275,9 @@ bool Overlap::takeAlong(Operation *op, const BegunOp &begun) {
   return true;
 }
 
-/// Brings a product beside the exchange that comes later and needs nothing of
-/// it, with what is before that product and it needs; so a shared expert's
-/// products are dealt to the exchanges of the other experts.
+/// Brings a GEMM beside the exchange that comes later and needs nothing of
+/// it, with what is before that GEMM and it needs; so a shared expert's
+/// GEMMs are dealt to the exchanges of the other experts.
 bool Overlap::bringWork(const BegunOp &begun) {
   int64_t numSeen = 0;
   bool any = false;
@@ -286,7 +286,7 @@ bool Overlap::bringWork(const BegunOp &begun) {
     Operation *next = op->getNextNode();
     if (isWork(op) && op != begun.before) {
       ++numSeen;
-      const bool isLast = isProduct(op);
+      const bool isLast = isGemm(op);
       if (takeAlong(op, begun)) {
         any = true;
         if (isLast)

@@ -48,7 +48,7 @@ private:
   int64_t countRounds();
   LogicalResult findOps();
   bool isMadeThere(Value value);
-  /// The rows of a round that its products are counted with, of `all`.
+  /// The rows of a round that its GEMMs are counted with, of `all`.
   int64_t getEvenRows(int64_t all, int64_t round);
   void buildRound(int64_t round, Value own);
   void setRows(Operation *op, int64_t round);
@@ -117,7 +117,7 @@ LogicalResult RoundSplitter::findOps() {
   for (Operation *op : returns)
     for (Operation *user : op->getUsers())
       if (user->isBeforeInBlock(ops.back()))
-        return user->emitOpError("needs to stand behind all products of "
+        return user->emitOpError("needs to stand behind all GEMMs of "
                                  "experts that nn.sort_rows sorts rows for, to "
                                  "have these in rounds");
   return success();

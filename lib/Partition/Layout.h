@@ -86,7 +86,7 @@ inline bool isOfExperts(mlir::Operation *op) {
 ///
 ///   choose, weights   [B, T, *]  ->  [B, T, S]   S(1) to S(1)
 ///   sort, permute     [B, T, S]  ->  [R]         S(1) to V
-///   products                         [R, *]      S(1) or V to V
+///   GEMMs                         [R, *]      S(1) or V to V
 ///   combine           [R, C]     ->  [B, T, C]   V to S(1)
 ///   counts            [B, T, S], or offsets      S(1) or V to P
 bool isOfOwnTokens(mlir::Operation *op,

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Goes over the ops in program order. Rows of tokens, sorted by expert, are at
-// home on the rank of the tokens. A product with the weights of experts is done
+// home on the rank of the tokens. A GEMM with the weights of experts is done
 // where these are: its rows go there, and what it makes is there. So is what is
 // made of that row by row. What else reads it has it sent back.
 //
@@ -54,7 +54,7 @@ public:
 
 private:
   LogicalResult partition(Operation *op);
-  LogicalResult partitionProduct(Partitionable op, ArrayRef<unsigned> operands);
+  LogicalResult partitionGemm(Partitionable op, ArrayRef<unsigned> operands);
   LogicalResult checkSort(Operation *op, Value rows, Value offsets);
   LogicalResult partitionRows(Operation *op, Value offsets);
   LayoutAttr getOfExperts(LayoutAttr layout);
@@ -264,8 +264,8 @@ LogicalResult ExpertPartitioner::takeExperts(Operation *op, Value weight) {
   return success();
 }
 
-LogicalResult ExpertPartitioner::partitionProduct(Partitionable op,
-                                                  ArrayRef<unsigned> operands) {
+LogicalResult ExpertPartitioner::partitionGemm(Partitionable op,
+                                               ArrayRef<unsigned> operands) {
   bool ofTokens = operands.size() == 3;
   Value offsets = op->getOperand(operands[0]), rows = op->getOperand(0);
   Value order = ofTokens ? op->getOperand(operands[1]) : Value();
@@ -335,7 +335,7 @@ LogicalResult ExpertPartitioner::partition(Operation *op) {
   if (auto own = dyn_cast<Partitionable>(op))
     if (SmallVector<unsigned> operands = own.getExpertOperands();
         !operands.empty())
-      return partitionProduct(own, operands);
+      return partitionGemm(own, operands);
   Value offsets;
   for (Value operand : op->getOperands())
     if (!offsets)

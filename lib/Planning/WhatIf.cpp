@@ -193,7 +193,7 @@ void GraphReader::traceResults(rt::ScheduledOp op, ArrayRef<int64_t> numbers) {
       traced->origins[numberOf.lookup(result)] = {number, resultNumber};
   };
   Block *body = op.getFusedOps(symbols);
-  // A product of groups on a GPU is a launch with nothing else in it.
+  // A GEMM of groups on a GPU is a launch with nothing else in it.
   if (!body || isa<rt::GemmOp>(body->front()))
     return trace(op->getResult(0), numbers.front(), 0);
   DenseMap<Operation *, int64_t> numberOfInner;

@@ -427,7 +427,7 @@ std::string report::formatPrice(const Plan &plan, const Decision &decision) {
 
 std::string report::formatSources(const Plan &plan) {
   std::string text = std::to_string(plan.measured.size()) +
-                     " kernels and products measured, " +
+                     " kernels and GEMMs measured, " +
                      std::to_string(plan.modelled.size()) + " modelled";
   constexpr size_t kMostNames = 6;
   ArrayRef<std::string> names = plan.modelled;

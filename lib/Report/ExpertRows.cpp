@@ -81,7 +81,7 @@ void RowFinder::addSent(rt::SendRowsOp send) {
   found.try_emplace(sent, &room);
 }
 
-/// Products and launches make rows of rows.
+/// GEMMs and launches make rows of rows.
 bool RowFinder::addFromOthers() {
   bool isNew = false;
   for (rt::ScheduledOp op : schedule) {

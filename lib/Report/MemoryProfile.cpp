@@ -44,7 +44,7 @@ StringRef report::stringifyRole(Role role) {
                                               "replayed",
                                               "within the backward pass",
                                               "within the update",
-                                              "workspace of products",
+                                              "workspace of GEMMs",
                                               "gradients of parameters"};
   return names[size_t(role)];
 }

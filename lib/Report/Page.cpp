@@ -98,8 +98,8 @@ static json::Value describe(const Plan &plan) {
   const CostTable &costs = plan.costs;
   return json::Object{
       {"machine", costs.machine},
-      {"product", formatRates(costs.productFlopsPerSecond,
-                              costs.productBF16FlopsPerSecond)},
+      {"gemm",
+       formatRates(costs.gemmFlopsPerSecond, costs.gemmBF16FlopsPerSecond)},
       {"attention", formatRates(costs.attentionFlopsPerSecond,
                                 costs.attentionBF16FlopsPerSecond)},
       {"pointwise", formatRate(costs.pointwiseFlopsPerSecond / 1e9, "GFLOP/s")},

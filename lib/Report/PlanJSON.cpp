@@ -131,9 +131,8 @@ void PlanWriter::writeAlternative(const Alternative &alternative) {
 void PlanWriter::writeCosts() {
   const CostTable &costs = plan.costs;
   json.attribute("machine", costs.machine);
-  json.attribute("product_flops_per_second", costs.productFlopsPerSecond);
-  json.attribute("product_bf16_flops_per_second",
-                 costs.productBF16FlopsPerSecond);
+  json.attribute("product_flops_per_second", costs.gemmFlopsPerSecond);
+  json.attribute("product_bf16_flops_per_second", costs.gemmBF16FlopsPerSecond);
   json.attribute("attention_flops_per_second", costs.attentionFlopsPerSecond);
   json.attribute("attention_bf16_flops_per_second",
                  costs.attentionBF16FlopsPerSecond);

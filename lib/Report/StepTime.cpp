@@ -102,7 +102,7 @@ private:
   LayerSeconds layers;
   /// Of the blocks of layers: what runs beside each other in backward.
   struct Beside {
-    double products = 0, exchanges = 0;
+    double gemms = 0, exchanges = 0;
     Exchanges kinds;
 
     void add(const Workload &load, double seconds) {
@@ -152,9 +152,9 @@ static bool isSum(Operation *op) {
   return part && part.isResidualSum();
 }
 
-static bool runsBesideProducts(Operation *op, bool isForward) {
+static bool runsBesideGemms(Operation *op, bool isForward) {
   auto exchange = dyn_cast<SharedModelExchange>(op);
-  return exchange && exchange.runsBesideProducts(isForward);
+  return exchange && exchange.runsBesideGemms(isForward);
 }
 
 /// Whether `op` is in the kernel that adds to the residual stream: a bias or a
@@ -181,7 +181,7 @@ void MegatronTimer::addForward(Operation *op) {
     return;
   double all = replays ? 2 * seconds : seconds;
   add(task.exchanges, load.exchange, {all, all});
-  if (scope && runsBesideProducts(op, /*isForward=*/true))
+  if (scope && runsBesideGemms(op, /*isForward=*/true))
     blocks[{getPlace(op), scope.getModule().str()}].add(load, seconds);
 }
 
@@ -189,25 +189,25 @@ void MegatronTimer::addBackward(Operation *op) {
   nn::ScopeAttr scope = nn::getScope(op);
   Workload load = nn::getWorkload(op);
   bool isOfLayer = scope && scope.getLayer() >= 0;
-  // With the product that makes what is added.
+  // With the GEMM that makes what is added.
   if (isa<RunningSum>(op) || (isOfLayer && isSum(op)))
     return;
   double seconds = costs.getSeconds(load);
   Beside none;
   Beside &block =
       scope ? blocks[{getPlace(op), scope.getModule().str()}] : none;
-  if (runsBesideProducts(op, /*isForward=*/false)) {
+  if (runsBesideGemms(op, /*isForward=*/false)) {
     block.add(load, seconds);
     return;
   }
   TaskSeconds &task = layers[getPlace(op)];
-  auto product = dyn_cast<ProductGradient>(op);
-  bool isOfWeight = product && product.isOfWeight();
+  auto gemm = dyn_cast<GemmGradient>(op);
+  bool isOfWeight = gemm && gemm.isOfWeight();
   (isOfWeight ? task.weight : task.backward) += seconds;
   if (load.work == Work::Exchange)
     add(task.exchanges, load.exchange, {seconds, seconds});
-  if (product)
-    block.products += seconds;
+  if (gemm)
+    block.gemms += seconds;
 }
 
 /// The update goes by elements of parameters; each counts where it is first
@@ -258,7 +258,7 @@ LayerSeconds MegatronTimer::time() {
   }
   layers[kEveryStage].update = messages;
   for (const auto &[key, block] : blocks) {
-    double exposed = std::max(block.exchanges - block.products, 0.0);
+    double exposed = std::max(block.exchanges - block.gemms, 0.0);
     TaskSeconds &task = layers[key.first];
     task.backward += exposed;
     for (const auto &[kind, seconds] : block.kinds)

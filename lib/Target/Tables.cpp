@@ -219,15 +219,15 @@ static FailureOr<StringRef> readVersion(const SymbolTable &symbols,
     return fail() << "be a function of its own type, with a body and "
                      "'rt.tasks' = "
                   << kernel->getAttr(rt::kTasksAttr) << ", but got " << name;
-  if (version.getTargetCpu() != StringRef(codegen::kWideProcessor))
-    return fail() << "have target_cpu = \"" << codegen::kWideProcessor
+  if (version.getTargetCpu() != StringRef(codegen::kAVX512Processor))
+    return fail() << "have target_cpu = \"" << codegen::kAVX512Processor
                   << "\", but " << name << " has \""
                   << version.getTargetCpu().value_or("") << "\"";
   // The processor decides, by its level alone, which version it runs.
   LLVM::TargetFeaturesAttr features = version.getTargetFeaturesAttr();
   const std::pair<StringRef, bool> allowed[] = {
       {"+amx-bf16", attribute == rt::kAmxAttr},
-      {"+avx512bf16", attribute != rt::kWideAttr}};
+      {"+avx512bf16", attribute != rt::kAVX512Attr}};
   for (auto [feature, isWanted] : allowed) {
     bool has = features && llvm::is_contained(features.getFeatures(), feature);
     if (has != isWanted)
@@ -281,8 +281,8 @@ FailureOr<int64_t> Tables::readKernel(const SymbolTable &symbols,
                             "i64, i64) in the LLVM dialect, with a body and "
                             "'rt.tasks', by now");
   for (auto [attribute, versions] :
-       {std::pair(StringRef(rt::kWideAttr), &wideKernels),
-        std::pair(StringRef(rt::kPairsAttr), &pairsKernels),
+       {std::pair(StringRef(rt::kAVX512Attr), &avx512Kernels),
+        std::pair(StringRef(rt::kAVX512BF16Attr), &avx512BF16Kernels),
         std::pair(StringRef(rt::kAmxAttr), &amxKernels)}) {
     FailureOr<StringRef> version = readVersion(symbols, kernel, attribute);
     if (failed(version))

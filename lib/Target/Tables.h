@@ -54,9 +54,9 @@ struct Tables {
   int32_t evaluate = -1, sample = -1; ///< indices into `schedules`
   llvm::MapVector<llvm::StringRef, int64_t> kernels; ///< name to index
   /// Of kernels that have one, the version for x86-64-v4.
-  llvm::DenseMap<llvm::StringRef, llvm::StringRef> wideKernels;
+  llvm::DenseMap<llvm::StringRef, llvm::StringRef> avx512Kernels;
   /// The one for AVX512_BF16.
-  llvm::DenseMap<llvm::StringRef, llvm::StringRef> pairsKernels;
+  llvm::DenseMap<llvm::StringRef, llvm::StringRef> avx512BF16Kernels;
   /// And the one for AMX.
   llvm::DenseMap<llvm::StringRef, llvm::StringRef> amxKernels;
   llvm::SmallVector<RepriseGemm> gemms;

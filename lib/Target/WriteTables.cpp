@@ -327,8 +327,8 @@ TableWriter::writeKernels(const Tables &tables, bool areOfDevice) {
   for (auto &[name, index] : tables.kernels)
     rows.push_back(Row<RepriseKernel>{
         constants, K::fn(find(areOfDevice ? StringRef() : name)),
-        K::wideFn(find(tables.wideKernels.lookup(name))),
-        K::pairsFn(find(tables.pairsKernels.lookup(name))),
+        K::avx512Fn(find(tables.avx512Kernels.lookup(name))),
+        K::avx512BF16Fn(find(tables.avx512BF16Kernels.lookup(name))),
         K::amxFn(find(tables.amxKernels.lookup(name))), K::name(string(name))});
   return rows;
 }

@@ -9,8 +9,8 @@
 // Yang et al., Qwen2 Technical Report, arXiv:2407.10671, in the form and with
 // the names of Hugging Face's Qwen2MoeForCausalLM: Qwen2 with experts in place
 // of the MLP of some layers, and one more that all tokens share, times the
-// sigmoid of a product. The weights of a token's experts are those of a softmax
-// over all, divided by their sum with `norm_topk_prob`.
+// sigmoid of a dot product. The weights of a token's experts are those of a
+// softmax over all, divided by their sum with `norm_topk_prob`.
 //
 //===----------------------------------------------------------------------===//
 

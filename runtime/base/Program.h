@@ -55,8 +55,8 @@ inline RepriseInputs inputsOf(const RepriseModel &model, int64_t i) {
   return {model.tokens, model.targets, model.rng};
 }
 
-/// Whether products are of bf16.
-inline bool hasProductsOfBF16(const RepriseModel &model) {
+/// Whether GEMMs are of bf16.
+inline bool hasGemmsOfBF16(const RepriseModel &model) {
   return std::any_of(
       model.gemms, model.gemms + model.numGemms,
       [](const RepriseGemm &gemm) { return gemm.typeAB == REPRISE_BF16; });

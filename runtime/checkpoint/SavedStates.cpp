@@ -21,7 +21,7 @@
 
 using namespace reprise::runtime;
 
-/// What a rank takes beside plan and copy: threads' stacks, rooms of products,
+/// What a rank takes beside plan and copy: threads' stacks, scratch of GEMMs,
 /// tables, pages of files that are in use. Some MiB for each thread.
 static constexpr int64_t kReserve = INT64_C(64) << 20;
 

@@ -25,7 +25,7 @@ int cpuLevel();
 /// 1 MiB if it does not know.
 int64_t secondCacheBytes();
 
-/// Up to this level all products have the same bits, and all versions of a
+/// Up to this level all GEMMs have the same bits, and all versions of a
 /// kernel but that for pairs.
 constexpr int kPortableLevel = 5;
 
@@ -35,7 +35,7 @@ struct Processor {
   Processor(int level, bool hasPortableBits = false)
       : level(level), hasPortableBits(hasPortableBits) {}
 
-  int levelOfProducts() const {
+  int levelOfGemms() const {
     return hasPortableBits && level > kPortableLevel ? kPortableLevel : level;
   }
 
@@ -62,9 +62,9 @@ inline RepriseKernelFn chooseKernel(const RepriseKernel &kernel,
   int level = processor.level;
   if (level >= 6 && kernel.amxFn && !processor.hasPortableBits)
     return kernel.amxFn;
-  if (level >= 5 && kernel.pairsFn && !processor.hasPortableBits)
-    return kernel.pairsFn;
-  return level >= 4 && kernel.wideFn ? kernel.wideFn : kernel.fn;
+  if (level >= 5 && kernel.avx512BF16Fn && !processor.hasPortableBits)
+    return kernel.avx512BF16Fn;
+  return level >= 4 && kernel.avx512Fn ? kernel.avx512Fn : kernel.fn;
 }
 
 /// The training program proper; runs on level 3 and up. Returns the exit code.

@@ -1,4 +1,4 @@
-//===- Gemm.cpp - Matrix products -----------------------------------------===//
+//===- Gemm.cpp - GEMMs ---------------------------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

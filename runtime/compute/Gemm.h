@@ -1,4 +1,4 @@
-//===- Gemm.h - Matrix products ---------------------------------*- C++ -*-===//
+//===- Gemm.h - GEMMs -------------------------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,10 +15,10 @@
 
 namespace reprise::runtime {
 
-struct AmxRoom;
+struct AmxScratch;
 
-/// The addresses of one product: of f32 or bf16, as its shape says. `workspace`
-/// holds repriseGemmWorkspaceBytes(shape) bytes, which products with AMX do not
+/// The addresses of one GEMM: of f32 or bf16, as its shape says. `workspace`
+/// holds repriseGemmWorkspaceBytes(shape) bytes, which GEMMs with AMX do not
 /// touch; `bias` is null without one. `squares` holds repriseGemmSquares(shape)
 /// numbers, or is null where nobody reads what that epilogue makes.
 struct GemmOperands {
@@ -30,11 +30,11 @@ struct GemmOperands {
 
 /// The micro-kernels of one processor: tiles of equal width. `low` has fewer
 /// rows than `full`, for what is left of the rows, or is the same. One of AMX
-/// needs a room for each thread (GemmAmx.h). The bytes of its L2
-/// decide how products are divided, never their bits.
+/// needs scratch for each thread (GemmAmx.h). The bytes of its L2
+/// decide how GEMMs are divided, never their bits.
 struct MicroKernels {
   const RepriseMicroKernel *full = nullptr, *low = nullptr;
-  AmxRoom *rooms = nullptr;
+  AmxScratch *scratches = nullptr;
   int64_t secondCache = 1 << 20;
 };
 
@@ -44,17 +44,17 @@ struct MicroKernels {
 MicroKernels chooseMicroKernels(const RepriseMicroKernel *kernels, int count,
                                 int cpuLevel, int typeAB = REPRISE_F32);
 
-/// Computes a product, or a batch of them, as declared at RepriseGemm. Any
+/// Computes a GEMM, or a batch of them, as declared at RepriseGemm. Any
 /// m, n, k >= 1. The bits of the result depend on the operands and on (m, n, k)
 /// only: not on the micro-kernel, unless that is of AMX, the threads or the
-/// batch. Micro-kernels for f32 do products of bf16 too, on panels of f32.
+/// batch. Micro-kernels for f32 do GEMMs of bf16 too, on panels of f32.
 ///
 /// The blocking is that of Goto and van de Geijn, "Anatomy of high-performance
 /// matrix multiplication", ACM TOMS 34(3), 2008, with the two loops around the
 /// micro-kernel exchanged: a panel of B stays in the first-level cache while
 /// the panels of A pass from the second. Micro-kernels pack on their way what
 /// they can: rows of the next panel of B as they lie, and panels of A. Narrow
-/// products, and blocks of columns of some others, have the loops as the paper
+/// GEMMs, and blocks of columns of some others, have the loops as the paper
 /// has them, and read A where it lies.
 void gemm(const RepriseGemm &shape, const GemmOperands &operands,
           const MicroKernels &kernels, ThreadPool &pool);

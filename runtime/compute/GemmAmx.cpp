@@ -1,4 +1,4 @@
-//===- GemmAmx.cpp - Matrix products of bf16 with AMX ---------------------===//
+//===- GemmAmx.cpp - GEMMs of bf16 with AMX -------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,7 +8,7 @@
 //
 // Tiles multiply so fast that most of the time goes to what brings operands and
 // takes results away. So a thread packs all that it works on itself, into a
-// room of its own, and waits for nobody. What lies in rows is not fetched
+// scratch of its own, and waits for nobody. What lies in rows is not fetched
 // ahead: tiles of A pass from L2 to L1 through the buffers
 // that fetches would hold while they wait for memory, and slow down by what
 // packing gains.
@@ -49,22 +49,22 @@ static constexpr int64_t kDepthForBehind = 256;
 /// neighbours faster than single lines.
 static constexpr int64_t kPanelsOfTurn = 4;
 
-bool AmxRooms::allocate(int threads, Error &error) {
-  rooms = static_cast<AmxRoom *>(
-      aligned_alloc(alignof(AmxRoom), size_t(threads) * sizeof(AmxRoom)));
-  return rooms || error.set("no memory left for products with AMX, %zu bytes "
-                            "for each of %d threads",
-                            sizeof(AmxRoom), threads);
+bool AmxScratches::allocate(int threads, Error &error) {
+  scratches = static_cast<AmxScratch *>(
+      aligned_alloc(alignof(AmxScratch), size_t(threads) * sizeof(AmxScratch)));
+  return scratches || error.set("no memory left for GEMMs with AMX, %zu bytes "
+                                "for each of %d threads",
+                                sizeof(AmxScratch), threads);
 }
 
-AmxRooms::~AmxRooms() { free(rooms); }
+AmxScratches::~AmxScratches() { free(scratches); }
 
 namespace {
 
-class AmxProduct : GemmEntry {
+class AmxGemm : GemmEntry {
 public:
-  AmxProduct(const RepriseGemm &shape, const GemmOperands &operands,
-             const MicroKernels &kernels, int64_t entry);
+  AmxGemm(const RepriseGemm &shape, const GemmOperands &operands,
+          const MicroKernels &kernels, int64_t entry);
 
   void run(ThreadPool *pool, int slot);
 
@@ -82,8 +82,8 @@ private:
     return getPart(block, numRowBlocks, shape.m, kernel.rows);
   }
   Range getDepth(int64_t block) const {
-    int64_t begin = block * AmxRoom::kDepth;
-    return {begin, smaller(AmxRoom::kDepth, shape.k - begin)};
+    int64_t begin = block * AmxScratch::kDepth;
+    return {begin, smaller(AmxScratch::kDepth, shape.k - begin)};
   }
   /// Words of each line of a panel.
   static int64_t getWords(Range depth) {
@@ -96,22 +96,23 @@ private:
   /// The panel of B at column `col` of `cols`, which is called for from the
   /// first one on: where it lies, or packed.
   const uint32_t *getPanelOfB(Range cols, int64_t col, Range depth,
-                              AmxRoom &room) const;
+                              AmxScratch &scratch) const;
   /// What is fetched of the panel of B that begins with this column.
   FetchRegion getRegionOfB(int64_t col, Range depth) const {
     return b.isPacked ? getPackedRegionOfB({col, kernel.cols}, depth)
                       : FetchRegion{};
   }
   /// Task `task`: columns of a block of rows, over all of the depth.
-  /// `packedRows` is the block of rows whose A is in the room, if that is all.
-  /// `isLast` if the thread has no task after it.
-  void computeTask(int64_t task, bool isLast, AmxRoom &room,
+  /// `packedRows` is the block of rows whose A is in the scratch, if that is
+  /// all. `isLast` if the thread has no task after it.
+  void computeTask(int64_t task, bool isLast, AmxScratch &scratch,
                    int64_t &packedRows) const;
   /// The tiles of what is packed of A and of these columns, behind which comes
   /// `next`. `sums` has those of a C of bf16 from block to block of the depth,
   /// tile by tile.
   void computeTiles(Range rows, Range cols, Range depth,
-                    const FetchRegion &next, AmxRoom &room, float *sums) const;
+                    const FetchRegion &next, AmxScratch &scratch,
+                    float *sums) const;
   /// One tile of a C of f32, one of them that goes past the caches or is at an
   /// edge, and the last block of one of bf16, that at `row` and `col` of what
   /// is packed. `behind` is the tile whose sums wait, if it has any.
@@ -126,11 +127,11 @@ private:
     behind = {};
   }
   void computeEdge(RepriseTile &tile, Range rows, Range cols) const;
-  void computeRounded(RepriseTile &tile, Range rows, Range cols, AmxRoom &room,
-                      int64_t row, int64_t col) const;
+  void computeRounded(RepriseTile &tile, Range rows, Range cols,
+                      AmxScratch &scratch, int64_t row, int64_t col) const;
 
   const RepriseMicroKernel &kernel;
-  AmxRoom *rooms;
+  AmxScratch *scratches;
   /// Whether C goes past the caches; one of bf16 in rows of more lines than a
   /// tile has.
   bool streams = false;
@@ -140,29 +141,29 @@ private:
 
 } // namespace
 
-AmxProduct::AmxProduct(const RepriseGemm &shape, const GemmOperands &operands,
-                       const MicroKernels &kernels, int64_t entry)
+AmxGemm::AmxGemm(const RepriseGemm &shape, const GemmOperands &operands,
+                 const MicroKernels &kernels, int64_t entry)
     : GemmEntry(shape, operands, entry), kernel(*kernels.full),
-      rooms(kernels.rooms) {}
+      scratches(kernels.scratches) {}
 
-void AmxProduct::divide(int64_t threads) {
+void AmxGemm::divide(int64_t threads) {
   const int64_t panelsA = divideUp(shape.m, kernel.rows);
   const int64_t panelsB = divideUp(shape.n, kernel.cols);
-  numDepthBlocks = divideUp(shape.k, AmxRoom::kDepth);
+  numDepthBlocks = divideUp(shape.k, AmxScratch::kDepth);
   // Sums of several blocks of the depth need the cache, too.
-  numRowBlocks = divideUp(shape.m, numDepthBlocks > 1 ? AmxRoom::kRowsOfSums
-                                                      : AmxRoom::kRows);
+  numRowBlocks = divideUp(shape.m, numDepthBlocks > 1 ? AmxScratch::kRowsOfSums
+                                                      : AmxScratch::kRows);
   if (shape.m >= threads * kRowsOfThread)
     numRowBlocks = repriseRoundUp(numRowBlocks, threads);
   // With too few columns for all, rows are divided, too.
   int64_t least = smaller(panelsA, divideUp(threads, panelsB));
   numRowBlocks = std::max(numRowBlocks, least);
 
-  int64_t most = AmxRoom::kCols;
+  int64_t most = AmxScratch::kCols;
   if (numDepthBlocks > 1) {
     // All that sums have room for: A is packed again for each task.
     int64_t rows = divideUp(panelsA, numRowBlocks) * kernel.rows;
-    most = AmxRoom::kSums / rows;
+    most = AmxScratch::kSums / rows;
   }
   // As few tasks as that permits, or some more if everybody is done earlier.
   int64_t fewest = divideUp(panelsB, most / kernel.cols), soonest = 0;
@@ -183,8 +184,8 @@ void AmxProduct::divide(int64_t threads) {
         !shape.accumulate && !shape.bias && numDepthBlocks == 1;
 }
 
-void AmxProduct::pack(PanelForm form, const PanelSource &source, Range lines,
-                      Range depth, int64_t width, uint32_t *panels) {
+void AmxGemm::pack(PanelForm form, const PanelSource &source, Range lines,
+                   Range depth, int64_t width, uint32_t *panels) {
   const int64_t words = getWords(depth), packed = panelRows(form, depth.size);
   const int64_t step = source.depthIsFast ? depth.size : REPRISE_GEMM_AMX_DEPTH;
   for (int64_t turn = 0; turn < lines.size; turn += kPanelsOfTurn * width) {
@@ -225,15 +226,15 @@ static bool isPlain(const RepriseTile &tile) {
 // What a micro-kernel writes has its own size, not that of a tile at an edge.
 
 /// Memory takes the result while the next tile is computed.
-void AmxProduct::computeStreamed(RepriseTile &tile, RepriseTile &behind) const {
+void AmxGemm::computeStreamed(RepriseTile &tile, RepriseTile &behind) const {
   RepriseTile streamed = tile;
   streamed.goesOn = true;
   call(streamed, behind);
   behind = streamed;
 }
 
-void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols,
-                             bool isLast, RepriseTile &behind) const {
+void AmxGemm::computeTile(RepriseTile &tile, Range rows, Range cols,
+                          bool isLast, RepriseTile &behind) const {
   tile.c = c + rows.begin * shape.ldc + cols.begin;
   tile.ldc = shape.ldc;
   const bool isWhole = rows.size == kernel.rows && cols.size == kernel.cols;
@@ -256,7 +257,7 @@ void AmxProduct::computeTile(RepriseTile &tile, Range rows, Range cols,
     sumBlocks(rows, cols);
 }
 
-void AmxProduct::computeEdge(RepriseTile &tile, Range rows, Range cols) const {
+void AmxGemm::computeEdge(RepriseTile &tile, Range rows, Range cols) const {
   alignas(64) float values[REPRISE_GEMM_AMX_ROW_ALIGN * REPRISE_GEMM_COL_ALIGN];
   const Tile part = {values, kernel.cols, rows.size, cols.size};
   const Tile result = {tile.c, shape.ldc, rows.size, cols.size};
@@ -267,44 +268,45 @@ void AmxProduct::computeEdge(RepriseTile &tile, Range rows, Range cols) const {
   part.copyTo(result);
 }
 
-void AmxProduct::computeRounded(RepriseTile &tile, Range rows, Range cols,
-                                AmxRoom &room, int64_t row, int64_t col) const {
+void AmxGemm::computeRounded(RepriseTile &tile, Range rows, Range cols,
+                             AmxScratch &scratch, int64_t row,
+                             int64_t col) const {
   uint16_t *target = rounded + rows.begin * shape.ldc + cols.begin;
   const bool isWhole = rows.size == kernel.rows && cols.size == kernel.cols;
   const bool isDirect = !streams && isWhole;
   // Only what streams stays there.
-  uint16_t *waits =
-      streams ? room.rounded + row * AmxRoom::kCols + col : room.rounded;
+  uint16_t *waits = streams ? scratch.rounded + row * AmxScratch::kCols + col
+                            : scratch.rounded;
   tile.rounded = isDirect ? target : waits;
-  tile.ldRounded = isDirect ? shape.ldc : AmxRoom::kCols;
+  tile.ldRounded = isDirect ? shape.ldc : AmxScratch::kCols;
   kernel.fn(&tile);
   if (streams || isWhole || tile.goesOn)
     return;
   for (int64_t r = 0; r < rows.size; ++r)
-    memcpy(target + r * shape.ldc, waits + r * AmxRoom::kCols,
+    memcpy(target + r * shape.ldc, waits + r * AmxScratch::kCols,
            size_t(cols.size) * sizeof(uint16_t));
 }
 
-const uint32_t *AmxProduct::getPanelOfB(Range cols, int64_t col, Range depth,
-                                        AmxRoom &room) const {
+const uint32_t *AmxGemm::getPanelOfB(Range cols, int64_t col, Range depth,
+                                     AmxScratch &scratch) const {
   if (b.isPacked && !b.depthIsFast)
     return b.findPacked(depth.begin, cols.begin + col);
   auto packB = [&](Range lines) {
-    pack(PanelForm::Pairs, b, lines, depth, kernel.cols, room.b);
+    pack(PanelForm::Pairs, b, lines, depth, kernel.cols, scratch.b);
   };
   if (b.isPacked) {
     packB({cols.begin + col, kernel.cols});
-    return room.b;
+    return scratch.b;
   }
   // Cache lines have parts of several panels.
   if (col == 0)
     packB(cols);
-  return room.b + col * getWords(depth);
+  return scratch.b + col * getWords(depth);
 }
 
-void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
-                              const FetchRegion &next, AmxRoom &room,
-                              float *sums) const {
+void AmxGemm::computeTiles(Range rows, Range cols, Range depth,
+                           const FetchRegion &next, AmxScratch &scratch,
+                           float *sums) const {
   alignas(64) float wholeBias[REPRISE_GEMM_COL_ALIGN];
   const int64_t words = getWords(depth), parts = divideUp(words, kWordsOfPart);
   const bool isFirst = depth.begin == 0, isLast = depth.end() == shape.k;
@@ -317,7 +319,7 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
                            smaller(kernel.cols, cols.size - col)};
     if (shape.bias && isLast)
       tile.bias = getBias(colsOfC.begin, colsOfC.size, kernel.cols, wholeBias);
-    const uint32_t *panelOfB = getPanelOfB(cols, col, depth, room);
+    const uint32_t *panelOfB = getPanelOfB(cols, col, depth, scratch);
     auto getWordsOfPart = [&](int64_t part) {
       return getPart(part, parts, words, panelRows(PanelForm::Tiles, 1));
     };
@@ -334,8 +336,8 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
       for (int64_t panel = 0; panel < rowPanels; ++panel) {
         const int64_t row = panel * kernel.rows;
         fetches.getNext().ask(tile);
-        tile.a = room.a + row * words + some.begin * kernel.rows;
-        tile.sums = room.partial + (parts > 1 ? row * kernel.cols : 0);
+        tile.a = scratch.a + row * words + some.begin * kernel.rows;
+        tile.sums = scratch.partial + (parts > 1 ? row * kernel.cols : 0);
         const Range rowsOfC = {rows.begin + row,
                                smaller(kernel.rows, rows.size - row)};
         if (!rounded) {
@@ -347,7 +349,7 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
           tile.ldc = kernel.cols;
         }
         if (isLast) {
-          computeRounded(tile, rowsOfC, colsOfC, room, row, col);
+          computeRounded(tile, rowsOfC, colsOfC, scratch, row, col);
         } else {
           tile.isPlain = isPlain(tile);
           kernel.fn(&tile);
@@ -358,13 +360,13 @@ void AmxProduct::computeTiles(Range rows, Range cols, Range depth,
   if (behind.sums) {
     tile = {};
     tile.goesOn = true;
-    tile.sums = room.partial;
+    tile.sums = scratch.partial;
     call(tile, behind);
   }
 }
 
-void AmxProduct::computeTask(int64_t task, bool isLast, AmxRoom &room,
-                             int64_t &packedRows) const {
+void AmxGemm::computeTask(int64_t task, bool isLast, AmxScratch &scratch,
+                          int64_t &packedRows) const {
   const int64_t tasksOfBlock = divideUp(shape.n, colsOfTask);
   const int64_t block = task / tasksOfBlock;
   const Range rows = getRows(block);
@@ -373,10 +375,10 @@ void AmxProduct::computeTask(int64_t task, bool isLast, AmxRoom &room,
   for (int64_t i = 0; i < numDepthBlocks; ++i) {
     const Range depth = getDepth(i);
     if (packedRows != block || numDepthBlocks > 1)
-      pack(PanelForm::Tiles, a, rows, depth, kernel.rows, room.a);
+      pack(PanelForm::Tiles, a, rows, depth, kernel.rows, scratch.a);
     packedRows = block;
-    for (int64_t col = first; col < end; col += AmxRoom::kCols) {
-      const Range cols = {col, smaller(AmxRoom::kCols, end - col)};
+    for (int64_t col = first; col < end; col += AmxScratch::kCols) {
+      const Range cols = {col, smaller(AmxScratch::kCols, end - col)};
       FetchRegion next = {};
       if (cols.end() < end)
         next = getRegionOfB(cols.end(), depth);
@@ -386,16 +388,16 @@ void AmxProduct::computeTask(int64_t task, bool isLast, AmxRoom &room,
         next =
             getRegionOfB((task + 1) % tasksOfBlock * colsOfTask, getDepth(0));
       int64_t heights = divideUp(rows.size, kernel.rows) * kernel.rows;
-      computeTiles(rows, cols, depth, next, room,
-                   room.sums + (col - first) * heights);
+      computeTiles(rows, cols, depth, next, scratch,
+                   scratch.sums + (col - first) * heights);
       if (rounded && streams && i + 1 == numDepthBlocks)
-        streamRows(room.rounded, AmxRoom::kCols, cols, rows.size,
+        streamRows(scratch.rounded, AmxScratch::kCols, cols, rows.size,
                    rounded + rows.begin * shape.ldc + col, shape.ldc);
     }
   }
 }
 
-void AmxProduct::run(ThreadPool *pool, int slot) {
+void AmxGemm::run(ThreadPool *pool, int slot) {
   const int threads = pool ? pool->size() : 1;
   divide(threads);
   int64_t packedRows[ThreadPool::kMaxThreads];
@@ -407,7 +409,7 @@ void AmxProduct::run(ThreadPool *pool, int slot) {
     TileRegisters tiles(true);
     const int64_t ofNext = ThreadPool::firstOfPart(tasks, parts, thread + 1);
     for (int64_t task = begin; task < end; ++task)
-      computeTask(task, /*isLast=*/task + 1 == ofNext, rooms[slot + thread],
+      computeTask(task, /*isLast=*/task + 1 == ofNext, scratches[slot + thread],
                   packedRows[thread]);
     if (streams)
       _mm_sfence();
@@ -422,5 +424,5 @@ void reprise::runtime::gemmAmx(const RepriseGemm &shape,
                                const GemmOperands &operands,
                                const MicroKernels &kernels, int64_t entry,
                                ThreadPool *pool, int slot) {
-  AmxProduct(shape, operands, kernels, entry).run(pool, slot);
+  AmxGemm(shape, operands, kernels, entry).run(pool, slot);
 }

@@ -1,4 +1,4 @@
-//===- GemmAmx.h - Matrix products of bf16 with AMX -------------*- C++ -*-===//
+//===- GemmAmx.h - GEMMs of bf16 with AMX -----------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,11 +14,11 @@
 
 namespace reprise::runtime {
 
-/// What one thread works in. It is where it was in every product, and so what a
-/// product uses of it is in L2 of its processor, of 2 MiB where
+/// What one thread works in. It is where it was in every GEMM, and so what a
+/// GEMM uses of it is in L2 of its processor, of 2 MiB where
 /// there is AMX: panels that lie elsewhere each time are read from memory
 /// before they are written.
-struct AmxRoom {
+struct AmxScratch {
   /// A block of A, what is packed of B at a time, and the sums of a C of bf16
   /// from block to block of the depth.
   static constexpr int64_t kRows = 512, kCols = 128,
@@ -33,19 +33,19 @@ struct AmxRoom {
 };
 
 /// One for each thread. Their memory is taken when they are first used.
-class AmxRooms {
+class AmxScratches {
 public:
-  AmxRooms() = default;
-  AmxRooms(const AmxRooms &) = delete;
-  AmxRooms &operator=(const AmxRooms &) = delete;
-  ~AmxRooms();
+  AmxScratches() = default;
+  AmxScratches(const AmxScratches &) = delete;
+  AmxScratches &operator=(const AmxScratches &) = delete;
+  ~AmxScratches();
 
   bool allocate(int threads, Error &error);
 
-  AmxRoom *get() const { return rooms; }
+  AmxScratch *get() const { return scratches; }
 
 private:
-  AmxRoom *rooms = nullptr;
+  AmxScratch *scratches = nullptr;
 };
 
 /// Computes entry `entry` of a batch, as `gemm` does, with the pool's threads

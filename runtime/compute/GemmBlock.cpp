@@ -1,4 +1,4 @@
-//===- GemmBlock.cpp - The block that a product works on ------------------===//
+//===- GemmBlock.cpp - The block that a GEMM works on ---------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- GemmBlock.h - The block that a product works on ----------*- C++ -*-===//
+//===- GemmBlock.h - The block that a GEMM works on -------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -39,7 +39,7 @@ struct BlockRange {
   Range rows, cols, depth;
 };
 
-/// A block of a product that is being worked on, the one after it, empty at the
+/// A block of a GEMM that is being worked on, the one after it, empty at the
 /// end, and where panels of its operands are. A value: whoever goes on with
 /// another block makes another one.
 class GemmBlock {

@@ -20,7 +20,7 @@ class GemmDriver {
 public:
   GemmDriver(const GemmJob &job, ThreadPool *pool);
 
-  /// Computes the product and the squares that are wanted of it.
+  /// Computes the GEMM and the squares that are wanted of it.
   void run();
 
 private:

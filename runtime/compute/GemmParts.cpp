@@ -1,4 +1,4 @@
-//===- GemmParts.cpp - What all matrix products have in common ------------===//
+//===- GemmParts.cpp - What all GEMMs have in common ----------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- GemmParts.h - What all matrix products have in common ----*- C++ -*-===//
+//===- GemmParts.h - What all GEMMs have in common --------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One entry of a batch, and what a product does with it whose panels lie in the
+// One entry of a batch, and what a GEMM does with it whose panels lie in the
 // workspace (GemmBlock.h) or, of AMX, with its threads (GemmAmx.cpp).
 //
 //===----------------------------------------------------------------------===//
@@ -37,7 +37,7 @@ struct Range {
 };
 
 /// While it lives, this thread takes denormal numbers for zeros and makes none:
-/// what products of bf16 do, for so does the processor that has them.
+/// what GEMMs of bf16 do, for so does the processor that has them.
 class DenormalsAreZero {
 public:
   explicit DenormalsAreZero(bool active) : saved(_mm_getcsr()) {

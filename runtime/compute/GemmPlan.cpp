@@ -1,4 +1,4 @@
-//===- GemmPlan.cpp - How a product goes over its blocks ------------------===//
+//===- GemmPlan.cpp - How a GEMM goes over its blocks ---------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -24,7 +24,7 @@ using namespace reprise::runtime;
 static constexpr int64_t kLeastTilesOfShare = 4;
 
 /// Threads with so many panels of A each pack B for themselves: shares then
-/// have 11 at least, and mostly 16 to 22. Or, of a narrow product, pack B
+/// have 11 at least, and mostly 16 to 22. Or, of a narrow GEMM, pack B
 /// together and A not at all.
 static constexpr int64_t kLeastTilesAlone = 16;
 
@@ -43,7 +43,7 @@ static constexpr int64_t kBytesOfSmallB = 512 << 10;
 static constexpr int64_t kLeastTilesOfWideB = 32, kLeastRowsOfWideB = 12;
 
 /// From so many bytes on a C may go past the caches: it would push out of the
-/// L2 what a product works with, and lines would be read that are then
+/// L2 what a GEMM works with, and lines would be read that are then
 /// overwritten.
 static constexpr int64_t kBytesToStream = 3 << 19;
 
@@ -88,7 +88,7 @@ const LoopOrderInfo reprise::runtime::kLoopOrders[] = {
 };
 
 //===----------------------------------------------------------------------===//
-// What is known of a product
+// What is known of a GEMM
 //===----------------------------------------------------------------------===//
 
 RowPanels RowPanels::divide(int64_t rows, int64_t ofFull, int64_t ofLow) {
@@ -120,7 +120,7 @@ bool reprise::runtime::isReadLate(const RepriseGemm &shape, bool isAligned,
 }
 
 namespace {
-/// A product, with a plan that has its form, steps and places already.
+/// A GEMM, with a plan that has its form, steps and places already.
 struct Known {
   const RepriseGemm &shape;
   const RepriseMicroKernel &full, &low;
@@ -223,7 +223,7 @@ static bool hasLongPartitions(const Known &of) {
          (of.threads() - 1) * REPRISE_GEMM_MC <= of.freeCols();
 }
 
-/// Of a product with few panels of B, or with more rows than a block has, how
+/// Of a GEMM with few panels of B, or with more rows than a block has, how
 /// many partitions of rows there are: a thread works on one alone, in a part of
 /// the room for panels of A. 0 if all threads share all rows.
 static int64_t countPartitions(const Known &of) {

@@ -1,4 +1,4 @@
-//===- GemmPlan.h - How a product goes over its blocks ----------*- C++ -*-===//
+//===- GemmPlan.h - How a GEMM goes over its blocks -------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All that is decided of a product before it begins, as a function of its
+// All that is decided of a GEMM before it begins, as a function of its
 // shape, the micro-kernels, the threads and L2. Nothing here
 // changes a bit of the result: the order of each sum is RepriseGemm's.
 //
@@ -49,7 +49,7 @@ enum class SquaresBy {
   Nobody,
   Tile,  ///< Tile by tile, which are whole blocks.
   Panel, ///< Behind a panel of B, by the thread that has computed it.
-  End    ///< All threads, when the product is done.
+  End    ///< All threads, when the GEMM is done.
 };
 
 /// What differs from one launch of a shape to another.
@@ -60,7 +60,7 @@ struct GemmRequest {
 
 struct GemmPlan {
   LoopOrder order, last;   ///< Of blocks of columns; of one with fewer of them.
-  int threads;             ///< That the product is divided among.
+  int threads;             ///< That the GEMM is divided among.
   PanelForm form;          ///< Of both operands' panels.
   int64_t rows, cols;      ///< Of a block of C, at most.
   int64_t depth, steps;    ///< Of a block: terms; rows of a panel.
@@ -104,7 +104,7 @@ bool isLargeC(const RepriseGemm &shape, bool isAligned);
 
 /// Whether, moreover, it is worth it for a C of f32 that goes so many bytes of
 /// a row at a time. No cache has it when it is read if it is too large; or if
-/// it is a gradient of a weight, the one product whose A is transposed, but
+/// it is a gradient of a weight, the one GEMM whose A is transposed, but
 /// then single lines go faster to the caches and from there to memory. What
 /// others make the next kernel reads.
 bool isReadLate(const RepriseGemm &shape, bool isAligned, int64_t bytesOfRow);

@@ -1,4 +1,4 @@
-//===- GemmTiles.cpp - Tiles of a block of a product ----------------------===//
+//===- GemmTiles.cpp - Tiles of a block of a GEMM -------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

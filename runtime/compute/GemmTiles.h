@@ -1,4 +1,4 @@
-//===- GemmTiles.h - Tiles of a block of a product --------------*- C++ -*-===//
+//===- GemmTiles.h - Tiles of a block of a GEMM -----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- GroupedGemm.cpp - Products of rows that belong to groups -----------===//
+//===- GroupedGemm.cpp - GEMMs of rows that belong to groups --------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,11 +25,11 @@ static const char *at(const void *base, int64_t bytes) {
 }
 
 namespace {
-/// One product with groups, on one processor.
-class GroupedProduct {
+/// One GEMM with groups, on one processor.
+class GroupedGemm {
 public:
-  GroupedProduct(const RepriseGemm &shape, const GroupedOperands &operands,
-                 const MicroKernels &kernels, ThreadPool &pool)
+  GroupedGemm(const RepriseGemm &shape, const GroupedOperands &operands,
+              const MicroKernels &kernels, ThreadPool &pool)
       : shape(shape), operands(operands), kernels(kernels), pool(pool),
         size(repriseElementBytes(shape.typeAB)) {
     RepriseGemm part = repriseGemmOfGroup(&shape, repriseGemmGroupRows(&shape));
@@ -58,9 +58,8 @@ private:
 
 /// The rows of an operand from `begin` on, `width` elements each: where they
 /// are, or gathered.
-const void *GroupedProduct::getRows(const void *base, int32_t operand,
-                                    int64_t begin, int64_t rows,
-                                    int64_t width) {
+const void *GroupedGemm::getRows(const void *base, int32_t operand,
+                                 int64_t begin, int64_t rows, int64_t width) {
   const int64_t bytes = width * size;
   if (shape.gather != operand)
     return at(base, begin * bytes);
@@ -78,8 +77,8 @@ const void *GroupedProduct::getRows(const void *base, int32_t operand,
 
 /// Computes rows of a group: with sums over them, the first of these start
 /// from the old C or from nothing, and others go on from what is there.
-void GroupedProduct::computePart(int64_t group, int64_t begin, int64_t rows,
-                                 bool isFirst) {
+void GroupedGemm::computePart(int64_t group, int64_t begin, int64_t rows,
+                              bool isFirst) {
   RepriseGemm part = repriseGemmOfGroup(&shape, rows);
   GemmOperands of = {};
   const int64_t c = repriseElementBytes(shape.typeC);
@@ -97,7 +96,7 @@ void GroupedProduct::computePart(int64_t group, int64_t begin, int64_t rows,
   gemm(part, of, kernels, pool);
 }
 
-void GroupedProduct::setToZero(int64_t group) {
+void GroupedGemm::setToZero(int64_t group) {
   const int64_t size = repriseElementBytes(shape.typeC),
                 bytes = shape.m * shape.n * size;
   char *c = static_cast<char *>(operands.c) + group * shape.strideC[1] * size;
@@ -108,7 +107,7 @@ void GroupedProduct::setToZero(int64_t group) {
 }
 
 /// Rows behind those of the last group are of none.
-void GroupedProduct::clearRest() {
+void GroupedGemm::clearRest() {
   const int64_t first = operands.offsets[shape.groups];
   const int64_t bytes = shape.n * repriseElementBytes(shape.typeC);
   char *c = static_cast<char *>(operands.c);
@@ -119,7 +118,7 @@ void GroupedProduct::clearRest() {
 }
 
 /// Which rows are whose is data: it names rows of the operands once.
-bool GroupedProduct::checkRows(const char *name, Error &error) const {
+bool GroupedGemm::checkRows(const char *name, Error &error) const {
   const int64_t rows = shape.transposeA ? shape.k : shape.m;
   int64_t end = 0;
   for (int64_t group = 0; group <= shape.groups; ++group) {
@@ -138,7 +137,7 @@ bool GroupedProduct::checkRows(const char *name, Error &error) const {
   return true;
 }
 
-bool GroupedProduct::run(const char *name, Error &error) {
+bool GroupedGemm::run(const char *name, Error &error) {
   if (!checkRows(name, error))
     return false;
   for (int64_t group = 0; group < shape.groups; ++group) {
@@ -160,5 +159,5 @@ bool reprise::runtime::groupedGemm(const RepriseGemm &shape,
                                    const MicroKernels &kernels,
                                    ThreadPool &pool, const char *name,
                                    Error &error) {
-  return GroupedProduct(shape, operands, kernels, pool).run(name, error);
+  return GroupedGemm(shape, operands, kernels, pool).run(name, error);
 }

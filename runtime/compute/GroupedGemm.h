@@ -1,4 +1,4 @@
-//===- GroupedGemm.h - Products of rows that belong to groups ---*- C++ -*-===//
+//===- GroupedGemm.h - GEMMs of rows that belong to groups ------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,7 +14,7 @@
 
 namespace reprise::runtime {
 
-/// The addresses of a product with groups. `offsets` has shape.groups + 1
+/// The addresses of a GEMM with groups. `offsets` has shape.groups + 1
 /// numbers, of which none is below the one before, from 0 to at most the number
 /// of rows; `order` one for each row, below shape.places, or is null without
 /// `gather`. `workspace` holds repriseGemmWorkspaceBytes(shape) bytes.
@@ -25,12 +25,12 @@ struct GroupedOperands {
   float *workspace;
 };
 
-/// Computes the products of all groups, as declared at RepriseGemm: one after
+/// Computes the GEMMs of all groups, as declared at RepriseGemm: one after
 /// another, each shared out among the threads where it is large enough, in
 /// parts of at most REPRISE_GEMM_GROUP_ROWS rows. Groups without rows cost
 /// nothing, but that their sums are set to zero. The bits of a group depend on
 /// its rows alone. Fails, before anything is computed, if `offsets` or `order`
-/// name rows that are not there; `name` is that of the product.
+/// name rows that are not there; `name` is that of the GEMM.
 bool groupedGemm(const RepriseGemm &shape, const GroupedOperands &operands,
                  const MicroKernels &kernels, ThreadPool &pool,
                  const char *name, Error &error);

@@ -1,4 +1,4 @@
-//===- Pack.cpp - Operands of products as panels --------------------------===//
+//===- Pack.cpp - Operands of GEMMs as panels -----------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Pack.h - Operands of products as panels ------------------*- C++ -*-===//
+//===- Pack.h - Operands of GEMMs as panels ---------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -15,7 +15,7 @@
 
 namespace reprise::runtime {
 
-/// A matrix of f32 or bf16 as a product walks through it: `lines` are the rows
+/// A matrix of f32 or bf16 as a GEMM walks through it: `lines` are the rows
 /// of A or the columns of B, `depth` is the index that is summed over.
 struct PanelSource {
   const void *data;

@@ -1,4 +1,4 @@
-//===- Squares.cpp - Sums of the squares of a product ---------------------===//
+//===- Squares.cpp - Sums of the squares of a GEMM ------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

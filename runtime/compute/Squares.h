@@ -1,4 +1,4 @@
-//===- Squares.h - Sums of the squares of a product -------------*- C++ -*-===//
+//===- Squares.h - Sums of the squares of a GEMM ----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

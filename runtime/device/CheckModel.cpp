@@ -41,7 +41,7 @@ bool reprise::runtime::checkRange(const char *what, const RepriseBuffer &buffer,
                    what, least, arenaBytes, buffer.bytes, buffer.offset);
 }
 
-/// Checks a product with groups: what it gathers, and that there is an offset
+/// Checks a GEMM with groups: what it gathers, and that there is an offset
 /// for each group and one behind the last.
 static bool checkGroups(const RepriseModel &model, const RepriseLaunch &launch,
                         const RepriseGemm &gemm, Error &error) {
@@ -50,7 +50,7 @@ static bool checkGroups(const RepriseModel &model, const RepriseLaunch &launch,
       (gathers && gemm.gather != REPRISE_GATHER_A &&
        gemm.gather != REPRISE_GATHER_B) ||
       (gathers && gemm.places < 1))
-    return error.set("damaged model: product %s has %d groups, gathers operand "
+    return error.set("damaged model: GEMM %s has %d groups, gathers operand "
                      "%d and has %d slots and %" PRId64 " places",
                      launch.name, gemm.groups, gemm.gather, gemm.slots,
                      gemm.places);
@@ -92,19 +92,19 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
     return checkIds(model, launch, error);
   const RepriseGemm &gemm = model.gemms[launch.callee];
   if (launch.numBuffers != buffersOfGemm(gemm))
-    return error.set("damaged model: product %s needs %d buffers, but got %d",
+    return error.set("damaged model: GEMM %s needs %d buffers, but got %d",
                      launch.name, buffersOfGemm(gemm), launch.numBuffers);
   if (!checkGroups(model, launch, gemm, error))
     return false;
   bool hasSquares = gemm.epilogue == REPRISE_EPILOGUE_SQUARES_OF_C;
   bool isOfCPU = model.target == REPRISE_TARGET_CPU;
   if (gemm.epilogue && hasSquares != isOfCPU)
-    return error.set("damaged model: product %s has epilogue %d, which its "
+    return error.set("damaged model: GEMM %s has epilogue %d, which its "
                      "target does not have",
                      launch.name, gemm.epilogue);
   if (hasSquares && (gemm.typeC != REPRISE_F32 || gemm.bias ||
                      gemm.batch[0] * gemm.batch[1] != 1))
-    return error.set("damaged model: product %s needs one C of f32 without a "
+    return error.set("damaged model: GEMM %s needs one C of f32 without a "
                      "bias for its squares",
                      launch.name);
   if (hasSquares &&
@@ -116,7 +116,7 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
   int64_t given =
       model.buffers[launch.firstBuffer + launch.numBuffers - 1].bytes;
   if (given < needed)
-    return error.set("damaged model: product %s needs a workspace of %" PRId64
+    return error.set("damaged model: GEMM %s needs a workspace of %" PRId64
                      " bytes, but got %" PRId64,
                      launch.name, needed, given);
   return true;

@@ -54,20 +54,20 @@ bool CpuDevice::prepare(bool profile, int launchesOfNorm, Error &error) {
 
 /// The micro-kernels for this processor.
 bool CpuDevice::chooseKernels(Error &error) {
-  const int level = processor.levelOfProducts();
+  const int level = processor.levelOfGemms();
   chosen = chooseMicroKernels(model.microKernels, model.numMicroKernels, level);
   if (model.numGemms > 0 && !chosen.full)
     return error.set("none of the %d micro-kernels of this program runs on "
                      "this processor (x86-64-v%d)",
                      model.numMicroKernels, level < 4 ? level : 4);
-  if (hasProductsOfBF16(model))
+  if (hasGemmsOfBF16(model))
     chosenForBF16 =
         chooseForBF16(model.microKernels, model.numMicroKernels, level, pool);
   if (!chosenForBF16.full || chosenForBF16.full->isa != REPRISE_ISA_AMX_BF16)
     return true;
-  if (!rooms.allocate(pool.size(), error))
+  if (!scratches.allocate(pool.size(), error))
     return false;
-  chosenForBF16.rooms = rooms.get();
+  chosenForBF16.scratches = scratches.get();
   return true;
 }
 

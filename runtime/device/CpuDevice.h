@@ -88,7 +88,7 @@ private:
   LaunchTimes launchTimes;
   MachineName name = {};
   MicroKernels chosen, chosenForBF16;
-  AmxRooms rooms;
+  AmxScratches scratches;
   int numNorm = 0; ///< Launches of the update up to that of the norm.
   void **addresses = nullptr; ///< Of every entry of `model.buffers`.
   /// Those of the model, with the rank's numbers in place of axes.

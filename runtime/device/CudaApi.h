@@ -121,15 +121,15 @@ inline void *const kCudaLaunchBufferBytes = reinterpret_cast<void *>(2);
 
 using BlasResult = int; ///< 0: good.
 using BlasHandle = struct BlasHandleObject *;
-using BlasProduct = struct BlasProductObject *; ///< cublasLtMatmulDesc_t
-using BlasLayout = struct BlasLayoutObject *;   ///< cublasLtMatrixLayout_t
+using BlasMatmul = struct BlasMatmulObject *; ///< cublasLtMatmulDesc_t
+using BlasLayout = struct BlasLayoutObject *; ///< cublasLtMatrixLayout_t
 using BlasPreference = struct BlasPreferenceObject *;
 
 constexpr BlasResult kBlasNotSupported = 15;
 constexpr int kBlasF32 = 0, kBlasBF16 = 14; // cudaDataType
 constexpr int kBlasComputeF32 = 68, kBlasComputeTF32 = 77;
-constexpr int kBlasProductTransA = 3, kBlasProductTransB = 4,
-              kBlasProductEpilogue = 7, kBlasProductBias = 8;
+constexpr int kBlasMatmulTransA = 3, kBlasMatmulTransB = 4,
+              kBlasMatmulEpilogue = 7, kBlasMatmulBias = 8;
 constexpr uint32_t kBlasEpilogueNone = 1, kBlasEpilogueBias = 4,
                    kBlasEpilogueSumsOfFirst = 256,
                    kBlasEpilogueSumsOfSecond = 512;
@@ -157,11 +157,11 @@ struct BlasChoice {
 #define REPRISE_CUBLASLT(X)                                                    \
   X(create, cublasLtCreate, (BlasHandle *handle))                              \
   X(destroy, cublasLtDestroy, (BlasHandle handle))                             \
-  X(productCreate, cublasLtMatmulDescCreate,                                   \
-    (BlasProduct *product, int compute, int scaleType))                        \
-  X(productDestroy, cublasLtMatmulDescDestroy, (BlasProduct product))          \
-  X(productSet, cublasLtMatmulDescSetAttribute,                                \
-    (BlasProduct product, int attribute, const void *value, size_t bytes))     \
+  X(matmulCreate, cublasLtMatmulDescCreate,                                   \
+    (BlasMatmul *matmul, int compute, int scaleType))                        \
+  X(matmulDestroy, cublasLtMatmulDescDestroy, (BlasMatmul matmul))          \
+  X(matmulSet, cublasLtMatmulDescSetAttribute,                                \
+    (BlasMatmul matmul, int attribute, const void *value, size_t bytes))     \
   X(layoutCreate, cublasLtMatrixLayoutCreate,                                  \
     (BlasLayout *layout, int type, uint64_t rows, uint64_t columns,            \
      int64_t stride))                                                          \
@@ -176,11 +176,11 @@ struct BlasChoice {
     (BlasPreference preference, int attribute, const void *value,              \
      size_t bytes))                                                            \
   X(choose, cublasLtMatmulAlgoGetHeuristic,                                    \
-    (BlasHandle handle, BlasProduct product, BlasLayout a, BlasLayout b,       \
+    (BlasHandle handle, BlasMatmul matmul, BlasLayout a, BlasLayout b,       \
      BlasLayout c, BlasLayout d, BlasPreference preference, int requested,     \
      BlasChoice *choices, int *found))                                         \
   X(multiply, cublasLtMatmul,                                                  \
-    (BlasHandle handle, BlasProduct product, const void *alpha, const void *a, \
+    (BlasHandle handle, BlasMatmul matmul, const void *alpha, const void *a, \
      BlasLayout layoutA, const void *b, BlasLayout layoutB, const void *beta,  \
      const void *c, BlasLayout layoutC, void *d, BlasLayout layoutD,           \
      const BlasAlgorithm *algorithm, void *workspace, size_t workspaceBytes,   \

@@ -43,7 +43,7 @@ bool CudaDevice::prepare(bool profile, int numNorm, Error &error) {
       !launcher.load(profile, error))
     return false;
   taken.kernels = usedBytes() - taken.before;
-  if (!launcher.chooseProducts(error) || !finish(error))
+  if (!launcher.chooseGemms(error) || !finish(error))
     return false;
   taken.library = usedBytes() - taken.before - taken.kernels;
   return true;
@@ -52,7 +52,7 @@ bool CudaDevice::prepare(bool profile, int numNorm, Error &error) {
 DeviceFacts CudaDevice::facts() const {
   return {gpu.info().name, nullptr,
           dataSheetFlops(gpu.info().major, gpu.info().minor,
-                         hasProductsOfBF16(model), settings.tf32)};
+                         hasGemmsOfBF16(model), settings.tf32)};
 }
 
 /// -1 if the driver does not say.

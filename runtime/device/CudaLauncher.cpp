@@ -31,8 +31,8 @@ bool CudaLauncher::load(bool profile, Error &error) {
          (ranks.size() == 1 || memory.load(kernels.image(), error));
 }
 
-bool CudaLauncher::chooseProducts(Error &error) {
-  return products.prepare(settings.tf32, settings.autotune, error);
+bool CudaLauncher::chooseGemms(Error &error) {
+  return gemms.prepare(settings.tf32, settings.autotune, error);
 }
 
 /// Events around each launch of the longest schedule.
@@ -64,9 +64,9 @@ void CudaLauncher::describe(char *text, size_t size) const {
              ", %s bytes for sums of blocks beside the plan",
              grouped(bytes).chars);
   length = strlen(text);
-  if (int count = products.numSeparateSums())
+  if (int count = gemms.numSeparateSums())
     snprintf(text + length, size - length,
-             ", gradients of biases by %d products of their own", count);
+             ", gradients of biases by %d GEMMs of their own", count);
   length = strlen(text);
   if (memory.isConnected())
     snprintf(text + length, size - length, ", NCCL %d.%d.%d",
@@ -104,7 +104,7 @@ bool CudaLauncher::launchCollective(const RepriseLaunch &launch, Error &error) {
 bool CudaLauncher::launch(const RepriseLaunch &launch, const CudaInputs &inputs,
                           int64_t microBatch, Error &error) {
   if (launch.kind == REPRISE_LAUNCH_GEMM)
-    return products.run(launch, error);
+    return gemms.run(launch, error);
   if (isTogether(launch))
     return launchCollective(launch, error);
   return kernels.launch(launch, inputs, microBatch, error);
@@ -141,7 +141,7 @@ bool CudaLauncher::run(const CudaPart &part, const char *of,
 bool CudaLauncher::waitFor(const RepriseLaunch &launch, Error &error) const {
   char what[256];
   if (launch.kind == REPRISE_LAUNCH_GEMM)
-    snprintf(what, sizeof(what), "product %s", launch.name);
+    snprintf(what, sizeof(what), "GEMM %s", launch.name);
   else if (isTogether(launch))
     snprintf(what, sizeof(what), "%s among ranks", launch.name);
   else

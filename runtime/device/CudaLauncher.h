@@ -9,8 +9,8 @@
 #ifndef REPRISE_RUNTIME_DEVICE_CUDALAUNCHER_H
 #define REPRISE_RUNTIME_DEVICE_CUDALAUNCHER_H
 
+#include "CudaGemms.h"
 #include "CudaKernels.h"
-#include "CudaProducts.h"
 #include "CudaRankMemory.h"
 #include "LaunchTimes.h"
 #include "Nvtx.h"
@@ -20,8 +20,8 @@ namespace reprise::runtime {
 struct CudaSettings {
   bool graph = true;     ///< Replay schedules as CUDA graphs.
   bool sync = false;     ///< Wait for each launch, without a graph.
-  bool tf32 = false;     ///< Of f32 products.
-  bool autotune = false; ///< Of products.
+  bool tf32 = false;     ///< Of f32 GEMMs.
+  bool autotune = false; ///< Of GEMMs.
   bool nvtx = false;     ///< A range around each launch, without a graph.
   bool ncclSums = false; ///< NCCL sums f32 over all ranks.
 };
@@ -36,14 +36,14 @@ struct CudaPart {
   bool isLast = true;
 };
 
-/// Begins launches of all kinds on a GPU's stream: kernels, products, and what
+/// Begins launches of all kinds on a GPU's stream: kernels, GEMMs, and what
 /// ranks do together.
 class CudaLauncher {
 public:
   CudaLauncher(const RepriseModel &model, Gpu &gpu, Transport &ranks,
                const CudaSettings &settings)
       : model(model), gpu(gpu), ranks(ranks), settings(settings),
-        kernels(model, gpu, ranks.rank()), products(model, gpu),
+        kernels(model, gpu, ranks.rank()), gemms(model, gpu),
         memory(model, gpu, settings.ncclSums) {}
   CudaLauncher(const CudaLauncher &) = delete;
   CudaLauncher &operator=(const CudaLauncher &) = delete;
@@ -53,8 +53,8 @@ public:
   bool connect(Error &error);
   /// Loads the kernels, after `profile` has got what times all launches.
   bool load(bool profile, Error &error);
-  /// Chooses the algorithms of products.
-  bool chooseProducts(Error &error);
+  /// Chooses the algorithms of GEMMs.
+  bool chooseGemms(Error &error);
 
   RankMemory &rankMemory() { return memory; }
   /// What stages send and receive in launches.
@@ -89,7 +89,7 @@ private:
   Transport &ranks;
   const CudaSettings settings;
   CudaKernels kernels;
-  CudaProducts products;
+  CudaGemms gemms;
   CudaRankMemory memory;
   Nvtx nvtx;
   List<void *> addresses; ///< Of a launch's buffers, if ranks meet in it.

@@ -68,7 +68,7 @@ public:
 
   /// Takes the memory of the plan, and maps the arena.
   virtual bool allocate(Error &error) = 0;
-  /// Chooses versions of kernels and algorithms of products, and takes what
+  /// Chooses versions of kernels and algorithms of GEMMs, and takes what
   /// running needs; the model's tables have been checked.
   /// \param profile  whether launches are timed.
   /// \param numNorm  the launches of the update up to the norm of the

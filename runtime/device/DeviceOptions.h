@@ -25,8 +25,8 @@ struct DeviceOptions {
   bool portableBits = false;    ///< On the CPU: without AMX, say.
   bool noCudaGraph = false;     ///< Begin each launch by itself.
   bool cudaSync = false;        ///< Wait for each launch, without a graph.
-  bool tf32 = false;            ///< Of f32 products.
-  bool autotune = false;        ///< Of products.
+  bool tf32 = false;            ///< Of f32 GEMMs.
+  bool autotune = false;        ///< Of GEMMs.
   bool nvtx = false;     ///< A range around each launch, without a graph.
   bool ncclSums = false; ///< NCCL sums f32 over all ranks.
 };

@@ -28,8 +28,8 @@ struct DeviceTimes {
 /// What does not change once a device is prepared.
 struct DeviceFacts {
   const char *name; ///< "NVIDIA H200", "2 threads of AMD EPYC 9B14".
-  /// That of the products of bf16 if there are any, otherwise that of all; null
-  /// if the model has no products, or they are made by a library.
+  /// That of the GEMMs of bf16 if there are any, otherwise that of all; null
+  /// if the model has no GEMMs, or they are made by a library.
   const RepriseMicroKernel *microKernel;
   double dataSheetFlops; ///< 0: not known, as of processors.
 };
@@ -41,7 +41,7 @@ struct DeviceMemory {
   int64_t context;   ///< What there was before, other programs included.
   int64_t network;   ///< What connecting ranks has taken.
   int64_t kernels;   ///< Since then until they are loaded.
-  int64_t library;   ///< Since then until the products are known.
+  int64_t library;   ///< Since then until the GEMMs are known.
   int64_t other;     ///< Since then: graphs, and what drivers load late.
 };
 

@@ -112,7 +112,7 @@ static const RepriseState *findParameter(const RepriseModel &model,
 }
 
 /// Whether `copy`, of as many elements, has the parameter's rows and columns as
-/// the `packedB` of a product.
+/// the `packedB` of a GEMM.
 static bool isPackedOf(const RepriseState &copy,
                        const RepriseState &parameter) {
   constexpr int64_t kCols = REPRISE_PACKED_COLS;

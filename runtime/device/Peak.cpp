@@ -1,4 +1,4 @@
-//===- Peak.cpp - The fastest that products can be ------------------------===//
+//===- Peak.cpp - The fastest that GEMMs can be ---------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

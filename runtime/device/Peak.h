@@ -1,4 +1,4 @@
-//===- Peak.h - The fastest that products can be ----------------*- C++ -*-===//
+//===- Peak.h - The fastest that GEMMs can be -------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -47,15 +47,15 @@ private:
   char machine[192] = "";
 };
 
-/// The faster micro-kernels for products of bf16 on a processor of this level,
+/// The faster micro-kernels for GEMMs of bf16 on a processor of this level,
 /// those for pairs or those for f32: bits are the same, but there are
 /// processors that take four times as long for a vector of pairs as for one of
 /// f32. Those of AMX, if it has that: their bits are others, so no measurement
-/// may choose; they need rooms yet. None if there are none for f32.
+/// may choose; they need scratch yet. None if there are none for f32.
 MicroKernels chooseForBF16(const RepriseMicroKernel *kernels, int count,
                            int cpuLevel, ThreadPool &pool);
 
-/// What NVIDIA's data sheets give for products without sparsity on the chip of
+/// What NVIDIA's data sheets give for GEMMs without sparsity on the chip of
 /// this version (of several parts, the fastest): of bf16, of TF32, or of f32.
 /// 0 for other chips.
 double dataSheetFlops(int major, int minor, bool isBF16, bool isTF32);

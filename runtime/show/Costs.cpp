@@ -22,10 +22,10 @@
 using namespace reprise::runtime;
 
 namespace {
-/// Launches of one kernel, or of products of one shape.
+/// Launches of one kernel, or of GEMMs of one shape.
 struct Entry {
   char key[96];
-  bool isProduct, isAttention, isBF16;
+  bool isGemm, isAttention, isBF16;
   bool streams; ///< all of its buffers, and not a few rows of a table
   int64_t calls;
   double seconds, flops, bytes; ///< of all calls
@@ -35,7 +35,7 @@ struct Entry {
 
 /// The rates that a table has.
 struct Rates {
-  double products[2] = {}, attention[2] = {}; ///< f32, bf16
+  double gemms[2] = {}, attention[2] = {}; ///< f32, bf16
   double pointwise = 0, memory = 0, launch = 0;
 };
 
@@ -53,7 +53,7 @@ static Entry describe(const RepriseModel &model, const RepriseLaunch &launch) {
   int32_t counted = launch.numBuffers;
   if (launch.kind == REPRISE_LAUNCH_GEMM) {
     const RepriseGemm &gemm = model.gemms[launch.callee];
-    entry.isProduct = true;
+    entry.isGemm = true;
     entry.isBF16 = gemm.typeAB == REPRISE_BF16;
     int length = snprintf(entry.key, sizeof(entry.key),
                           "gemm %" PRId64 "x%" PRId64 "x%" PRId64 " %s", gemm.m,
@@ -87,7 +87,7 @@ static Entry describe(const RepriseModel &model, const RepriseLaunch &launch) {
   return entry;
 }
 
-/// Products and attention at their mean rate; what streams at the best that
+/// GEMMs and attention at their mean rate; what streams at the best that
 /// one kernel got, which is the roof of the others. A buffer that is larger
 /// than all others of its kernel may be a table of which a few rows are
 /// touched.
@@ -98,7 +98,7 @@ static Rates getRates(const List<Entry> &entries) {
   for (const Entry &entry : entries) {
     double time = entry.perCall();
     rates.launch = rates.launch == 0 ? time : std::min(rates.launch, time);
-    if (entry.isProduct || entry.isAttention) {
+    if (entry.isGemm || entry.isAttention) {
       flops[entry.isAttention][entry.isBF16] += entry.flops;
       seconds[entry.isAttention][entry.isBF16] += entry.seconds;
     } else if (entry.streams && entry.bytes / double(entry.calls) >= kLarge) {
@@ -108,7 +108,7 @@ static Rates getRates(const List<Entry> &entries) {
   }
   for (int type = 0; type < 2; ++type) {
     if (seconds[0][type] > 0)
-      rates.products[type] = flops[0][type] / seconds[0][type];
+      rates.gemms[type] = flops[0][type] / seconds[0][type];
     if (seconds[1][type] > 0)
       rates.attention[type] = flops[1][type] / seconds[1][type];
   }
@@ -215,8 +215,8 @@ static void writeTable(FILE *file, const char *machine,
     if (rate > 0)
       json.member(name, rate, 6);
   };
-  writeRate("product_flops_per_second", rates.products[0]);
-  writeRate("product_bf16_flops_per_second", rates.products[1]);
+  writeRate("product_flops_per_second", rates.gemms[0]);
+  writeRate("product_bf16_flops_per_second", rates.gemms[1]);
   writeRate("attention_flops_per_second", rates.attention[0]);
   writeRate("attention_bf16_flops_per_second", rates.attention[1]);
   writeRate("pointwise_flops_per_second", rates.pointwise);

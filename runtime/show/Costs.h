@@ -20,7 +20,7 @@ namespace reprise::runtime {
 
 /// Measures the machine by the launches of a run, and writes the table of costs
 /// that `reprisec --cost-table` reads: how long each kernel, each shape of
-/// product and each exchange of ranks takes, and rates for those that another
+/// GEMM and each exchange of ranks takes, and rates for those that another
 /// plan may need.
 class Costs {
 public:

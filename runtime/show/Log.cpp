@@ -197,7 +197,7 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
            options.threads == 1 ? "" : "s",
            model.numAxes > 0 ? " in each rank" : "", isaName(kernel));
   if (kernel)
-    printf(", product tiles %d x %d, %.4g GFLOP/s at most", kernel->rows,
+    printf(", GEMM tiles %d x %d, %.4g GFLOP/s at most", kernel->rows,
            kernel->cols, peakFlops * 1e-9);
   printf("\nmemory   %s = %s bytes%s, allocated now and never again\n",
          human(model.arenaBytes).chars, grouped(model.arenaBytes).chars,

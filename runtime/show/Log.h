@@ -53,7 +53,7 @@ public:
   Log(const RepriseModel &model, const ShowOptions &options,
       const char *engine = "");
 
-  /// What products of this micro-kernel need; of null, what all need.
+  /// What GEMMs of this micro-kernel need; of null, what all need.
   static const char *isaName(const RepriseMicroKernel *kernel);
 
   /// What is about to happen. `kernel` may be null; `peakFlops` is 0 if it is

@@ -189,7 +189,7 @@ static constexpr OptionInfo kOptions[] = {
     {"tf32", "", &Options::tf32,
      "round f32 to TF32 before it is multiplied, which is faster"},
     {"autotune", "", &Options::autotune,
-     "try several algorithms for each product at the start"},
+     "try several algorithms for each GEMM at the start"},
     {"nccl-sums", "", &Options::ncclSums,
      "let NCCL sum f32 over all ranks in its own order: bits are not fixed"},
     {"nvtx", "", &Options::nvtx,

@@ -2,7 +2,7 @@
 
 // Ranks along "dp" have shares of the optimizer's state. Of `a`, which is read
 // through its working copy alone, the parameter itself is a share; of `e`, which
-// is looked up beside products, lookups read the copy, too; `g` is read as it is,
+// is looked up beside GEMMs, lookups read the copy, too; `g` is read as it is,
 // and whole on all ranks.
 
 // CHECK-LABEL: func.func @step(

@@ -84,7 +84,7 @@ func.func @forward(%w: tensor<4xf32> {nn.parameter = #nn.parameter<name = "w", i
 // -----
 
 // Nothing is computed for a frozen weight, nor for the input that only it and
-// data lead to: of both products' six gradients three are left.
+// data lead to: of both GEMMs' six gradients three are left.
 
 // CHECK-LABEL: func.func @step(
 //  CHECK-SAME:   %[[X:[^:]*]]: tensor<4x4xf32>, %[[W:[^:]*]]: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "frozen", init = zeros, frozen = true>},

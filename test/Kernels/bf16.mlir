@@ -1,7 +1,7 @@
 // RUN: reprise-opt %s -split-input-file --reprise-form-kernels --reprise-verify-kernels | FileCheck %s
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg),reprise-verify-kernels{loops})' | FileCheck %s --check-prefix=LOOPS
 
-// Products of bf16: what is rounded to bf16 and what is a sum in f32.
+// GEMMs of bf16: what is rounded to bf16 and what is a sum in f32.
 
 // CHECK-LABEL: func @products(
 func.func @products(%x: tensor<2x8x24xbf16>, %w: tensor<24x96xbf16>, %b: tensor<96xbf16>, %gw: tensor<24x96xf32>) -> (tensor<2x8x24xbf16>, tensor<24x96xf32>) {

@@ -1,4 +1,4 @@
-// Where a library multiplies (the module has a workspace for its products), the
+// Where a library multiplies (the module has a workspace for its GEMMs), the
 // gradient of a bias comes out beside that of its weight, and one launch behind
 // the backward pass adds many to their sums. On the CPU, and where
 // that is asked for, it is a kernel of its own.
@@ -80,7 +80,7 @@ module attributes {rt.gemm_workspace = 4096 : i64} {
 // -----
 
 // With one micro-batch the library writes the gradients of biases where they
-// belong, and nothing is added. Products of our own make squares alone.
+// belong, and nothing is added. GEMMs of our own make squares alone.
 
 // CPU-LABEL: func @one(
 // OWN-NOT:   epilogue sums

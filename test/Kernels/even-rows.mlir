@@ -1,4 +1,4 @@
-// A product of groups of rows, for which there is more room than comes where
+// A GEMM of groups of rows, for which there is more room than comes where
 // experts are used evenly, costs what comes: 2 x 16 x 96 x 24 FLOPs.
 
 // RUN: reprise-opt %s --pass-pipeline='builtin.module(reprise-form-kernels)' | FileCheck %s

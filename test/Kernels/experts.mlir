@@ -2,7 +2,7 @@
 // RUN: reprise-opt %s --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg))' | FileCheck %s --check-prefix=LOOPS
 // RUN: sed '1i module attributes {rt.gemm_workspace = 4096 : i64} {' %s | sed '$a }' | reprise-opt --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg),reprise-verify-kernels)' | FileCheck %s --check-prefix=LIBRARY
 
-// Products of groups read rows where tokens are, and no value has them sorted.
+// GEMMs of groups read rows where tokens are, and no value has them sorted.
 // The gradient of a weight is added to its sum in place.
 
 // CHECK-LABEL: func @forward(
@@ -42,7 +42,7 @@ func.func @gradients(%x: tensor<2x8x24xf32>, %w: tensor<4x96x24xf32>, %u: tensor
 // LOOPS: func private @sort_rows
 // LOOPS:   rt.sort_rows
 
-// A library has no products of groups: they are kernels, of which equal ones are
+// A library has no GEMMs of groups: they are kernels, of which equal ones are
 // one. Sums that are added to are in place.
 
 // LIBRARY-LABEL: func.func @forward(

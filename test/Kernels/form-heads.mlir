@@ -2,8 +2,8 @@
 // RUN: reprise-opt %s --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg),reprise-verify-kernels{loops},reprise-plan-memory,reprise-verify-plan)' \
 // RUN: | FileCheck %s --check-prefix=PLAN
 
-// 600 rows in chunks of 256, 256 and 88: a product for the logits, one kernel
-// for losses and gradient, in the bytes of the logits, a product that is the
+// 600 rows in chunks of 256, 256 and 88: a GEMM for the logits, one kernel
+// for losses and gradient, in the bytes of the logits, a GEMM that is the
 // gradient of the weight or added to it, one for part of the gradient of the input.
 
 // CHECK-LABEL: func.func @step(

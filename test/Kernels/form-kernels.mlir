@@ -29,7 +29,7 @@ func.func @pointwise(%x: tensor<2x8xf32>, %y: tensor<2x8xf32>, %rng: tensor<4xi3
 
 // -----
 
-// What is not connected, of another shape, or on the other side of a product
+// What is not connected, of another shape, or on the other side of a GEMM
 // or a phase stays apart.
 
 // CHECK-LABEL: func @apart(
@@ -419,7 +419,7 @@ func.func @step(%p: tensor<20x1000xf32> {nn.parameter = #nn.parameter<name = "p"
 
 // -----
 
-// A product has as many heads of keys as of queries: where these share them,
+// A GEMM has as many heads of keys as of queries: where these share them,
 // keys are repeated before, by one kernel for all layers, and gradients of keys
 // summed afterwards, (2*9*24 - 2*9*8) = 288 additions. Of 6 heads, 0 to 2 read
 // head 0 of the 2.

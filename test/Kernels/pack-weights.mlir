@@ -6,7 +6,7 @@
 
 // PLAIN-NOT: packed_b
 
-// What products alone read is packed, transposed or not, in all schedules; the
+// What GEMMs alone read is packed, transposed or not, in all schedules; the
 // update writes it so. Other states of the parameter stay as they are.
 
 // CHECK-LABEL: func.func @step(

@@ -1,4 +1,4 @@
-// Where a library multiplies (the module has a workspace for its products), the
+// Where a library multiplies (the module has a workspace for its GEMMs), the
 // table of an output projection gets rows up to a multiple of 64, unless it has a
 // multiple of 8: as a parameter, as its states, in all functions that read it.
 // Losses leave these classes out. What else has its shape stays as it is.

@@ -1,5 +1,5 @@
-// The norm does not read gradients that a product writes last on the CPU: that
-// product sums squares of blocks of 4 rows and 32 columns on its way.
+// The norm does not read gradients that a GEMM writes last on the CPU: that
+// GEMM sums squares of blocks of 4 rows and 32 columns on its way.
 
 // RUN: reprise-opt %s -split-input-file --reprise-form-kernels --reprise-verify-kernels | FileCheck %s
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg),reprise-verify-kernels{loops},reprise-plan-memory)' | FileCheck %s --check-prefix=PLAN
@@ -10,9 +10,9 @@
 
 // PLAIN-NOT: squares_of_c
 
-// One that something is added to behind its product is read, as is one that no
-// product makes. Of the others there are 10 x 3 and 8 x 2 sums. Of several
-// products that add to a sum it is the last one.
+// One that something is added to behind its GEMM is read, as is one that no
+// GEMM makes. Of the others there are 10 x 3 and 8 x 2 sums. Of several
+// GEMMs that add to a sum it is the last one.
 
 // CHECK-LABEL: func @step(
 //       CHECK:   %[[W:.*]]:2 = rt.gemm %{{.*}}, %{{.*}} transpose_a epilogue squares_of_c m 40 n 96 k 16

@@ -7,7 +7,7 @@
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg),reprise-verify-kernels{loops},reprise-plan-memory,reprise-verify-plan)' | FileCheck %s --check-prefix=PLAN
 // RUN: sed 's/nn.micro_batches = 1/nn.micro_batches = 2/' %s | reprise-opt -split-input-file --pass-pipeline='builtin.module(reprise-form-kernels,func.func(convert-nn-to-linalg),reprise-verify-kernels{loops},reprise-plan-memory,reprise-verify-plan)' -o /dev/null
 
-// A product, a column sum, a pointwise sum. What is frozen has no gradient.
+// A GEMM, a column sum, a pointwise sum. What is frozen has no gradient.
 
 // CHECK-LABEL: func.func @step(
 //  CHECK-SAME:   %[[GW:[a-z0-9]+]]: tensor<4x8xf32> {nn.gradient = "w"}, %[[GB:[a-z0-9]+]]: tensor<8xf32> {nn.gradient = "b"}, %[[GS:[a-z0-9]+]]: tensor<16x8xf32> {nn.gradient = "s"}
@@ -133,7 +133,7 @@ func.func @step(%ids: tensor<2x300xi32> {nn.input = "tokens"}, %targets: tensor<
 // -----
 
 // An untied table is only added to, whatever else is. A tied one whose rows come
-// first is, too: the product adds to them. A term of two gradients is written
+// first is, too: the GEMM adds to them. A term of two gradients is written
 // for the first and added for the second. One without micro_batches has one.
 
 // CHECK-LABEL: func.func @step(

@@ -3,7 +3,7 @@
 // RUN:   | FileCheck %s --check-prefix=PLAN
 
 // Between rows that go to their experts and who reads them comes the first
-// product of what follows and needs nothing of them, a shared expert's; beside
+// GEMM of what follows and needs nothing of them, a shared expert's; beside
 // rows that come back runs the second one, with the launch that it needs. What
 // is read first is not: it needs them.
 

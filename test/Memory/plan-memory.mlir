@@ -129,8 +129,8 @@ func.func @step(%w: tensor<16xf32> {nn.parameter = #nn.parameter<name = "w", ini
 
 // -----
 
-// A product of 4 x 4 x 4 packs one block of 24 + 32 columns of 4 floats, 896
-// bytes, for as long as it runs: both products use the same. The second adds to
+// A GEMM of 4 x 4 x 4 packs one block of 24 + 32 columns of 4 floats, 896
+// bytes, for as long as it runs: both GEMMs use the same. The second adds to
 // the gradient, where it is. Names and other discardable attributes stay.
 
 // CHECK-LABEL: module attributes {rt.plan = #rt.plan<[<device, bytes = 1088, {{.*}} begin = 128, {{.*}} bound = 960,
@@ -154,7 +154,7 @@ func.func @step(%w: tensor<4x4xf32> {nn.parameter = #nn.parameter<name = "w", in
 // -----
 
 // A gradient whose argument nobody reads starts from nothing, and so does what a
-// product beside makes: here the first is added to, by a product and by a kernel
+// GEMM beside makes: here the first is added to, by a GEMM and by a kernel
 // in place, in the bytes it has from the beginning. No operand gives its bytes
 // to it, though the kernel would allow it. Both are alive with the workspace.
 
@@ -348,7 +348,7 @@ func.func @step(%rotary: tensor<8x4xf32> {nn.rotary = #nn.rotary<theta = 1.0e4 :
 
 // -----
 
-// The same workspace for every product, whatever its shape, where the target's
+// The same workspace for every GEMM, whatever its shape, where the target's
 // library asks for it.
 
 // RUN: reprise-opt %s -split-input-file --pass-pipeline='builtin.module(reprise-plan-memory{alignment=256 gemm-workspace=4096},reprise-verify-plan)' \

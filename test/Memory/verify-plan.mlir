@@ -1,7 +1,7 @@
 // RUN: reprise-opt %s -split-input-file -verify-diagnostics --reprise-verify-plan
 
 // A plan that holds: %b in place of %a, where the kernel allows it; %c and the
-// product's result in bytes that are free by then; a gradient that is added to,
+// GEMM's result in bytes that are free by then; a gradient that is added to,
 // a parameter that is updated, an output that the step makes.
 
 module attributes {rt.plan = #rt.plan<[<device, bytes = 1344, least = 1344, begin = 256, peak = 1088, bound = 1088, [<parameters, 64>, <gradients, 64>, <inputs_and_outputs, 128>, <activations, 1088>]>]>} {
@@ -249,7 +249,7 @@ module attributes {rt.plan = #rt.plan<[<device, bytes = 128, least = 128, begin 
 
 // -----
 
-// A product's scratch memory is a write as well.
+// A GEMM's scratch memory is a write as well.
 
 module attributes {rt.plan = #rt.plan<[<device, bytes = 1024, least = 1024, begin = 64, peak = 960, bound = 960, [<inputs_and_outputs, 64>, <activations, 960>]>]>} {
   func.func private @k(tensor<4x4xf32>) -> tensor<4x4xf32> attributes {rt.kernel}
@@ -270,7 +270,7 @@ module attributes {rt.plan = #rt.plan<[<device, bytes = 1024, least = 1024, begi
 
 // -----
 
-// What a product adds to must be there.
+// What a GEMM adds to must be there.
 
 module attributes {rt.plan = #rt.plan<[<device, bytes = 1024, least = 1024, begin = 64, peak = 960, bound = 960, [<inputs_and_outputs, 64>, <activations, 960>]>]>} {
   func.func @step() {
@@ -489,7 +489,7 @@ module attributes {rt.plan = #rt.plan<[<device, bytes = 64, least = 64, begin = 
 
 // -----
 
-// The same of a product.
+// The same of a GEMM.
 
 module attributes {rt.plan = #rt.plan<[<device, bytes = 1024, least = 1024, begin = 128, peak = 896, bound = 896, [<gradients, 64>, <inputs_and_outputs, 64>, <activations, 896>]>]>} {
   func.func @step() {

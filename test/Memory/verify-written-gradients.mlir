@@ -4,7 +4,7 @@
 
 // A plan that holds: the gradient has the last half of %a, which nothing reads
 // any more, and bytes that nothing else has. Another gradient takes the place of
-// %b where that is read last. To the first a product adds, then the update reads
+// %b where that is read last. To the first a GEMM adds, then the update reads
 // both. What a step has of micro-batches, if it does not say, is one.
 
 module attributes {rt.plan = #rt.plan<[<device, bytes = 1248, least = 1248, begin = 160, peak = 1088, bound = 1088, [<parameters, 64>, <gradients, 32>, <inputs_and_outputs, 64>, <activations, 1088>]>]>} {

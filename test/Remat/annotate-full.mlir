@@ -56,7 +56,7 @@
 // RUN: | FileCheck %s --check-prefix=ONE
 
 // A real layer: the attention is replayed for its context and log-sum-exp, the
-// second product of the feed-forward block (y) and what follows it is not.
+// second GEMM of the feed-forward block (y) and what follows it is not.
 
 // RUN: reprise-opt %S/Inputs/gpt-fused.mlir -o /dev/null --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-full{method=uniform num-layers=1},reprise-remat-apply,reprise-remat-verify,reprise-remat-print-plan))' \
 // RUN: | FileCheck %s --check-prefix=GPT

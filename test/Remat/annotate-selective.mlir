@@ -41,7 +41,7 @@
 // RUN: | FileCheck %s --check-prefix=ALL
 // ALL: layer 0: save x0 q k v ctx x1 (384.0 KiB); recompute n1 n2 (132.0 KiB, {{.*}}) for layernorm; recompute s p pd (1.5 MiB, {{.*}}) for core_attn; recompute u g (512.0 KiB, {{.*}}) for mlp{{$}}
 
-// No product with a weight is replayed for core_attn.
+// No GEMM with a weight is replayed for core_attn.
 
 // RUN: reprise-opt %S/Inputs/gpt-unfused.mlir --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-selective,reprise-remat-apply))' \
 // RUN: | FileCheck %s --check-prefix=WEIGHTS

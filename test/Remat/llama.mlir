@@ -13,7 +13,7 @@
 // RUN: reprise-opt %S/Inputs/llama.mlir -o /dev/null --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-selective{modules=mlp},reprise-remat-apply,reprise-remat-verify,reprise-remat-print-plan))' \
 // RUN: | FileCheck %s --check-prefix=MLP
 
-// Two products of 2 * 16 * 24 * 32 FLOPs, and 6 for each of 512 gated elements.
+// Two GEMMs of 2 * 16 * 24 * 32 FLOPs, and 6 for each of 512 gated elements.
 // MLP:        layer 0: save x0 n1 n1.rstd q k v qn.rstd kn.rstd qr kr ctx ctx.lse x1 n2 n2.rstd (13.0 KiB); recompute gt u g (6.0 KiB, 52.2 kFLOP) for mlp
 
 // RUN: reprise-opt %S/Inputs/llama.mlir -o /dev/null --pass-pipeline='builtin.module(reprise-differentiate,func.func(reprise-remat-annotate-full{method=uniform num-layers=1},reprise-remat-apply,reprise-remat-verify,reprise-remat-print-plan))' \

@@ -1,4 +1,4 @@
-//===- Libraries.h - Matrix products of others ------------------*- C++ -*-===//
+//===- Libraries.h - GEMMs of others ----------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -123,7 +123,7 @@ public:
           shape.accumulate ? 1.0f : 0.0f, c, shape.n);
   }
 
-  /// The primitive for a product of bf16, whose C is bf16, or f32 if it is
+  /// The primitive for a GEMM of bf16, whose C is bf16, or f32 if it is
   /// added to; nothing if the library has none.
   std::optional<std::function<void()>> createMatmul(const Shape &shape,
                                                     int threads, void *a,

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MKL, which PyTorch's f32 products are, chooses its kernels by who made the
+// MKL, which PyTorch's f32 GEMMs are, chooses its kernels by who made the
 // processor before it looks at what that can do: on others than Intel's its
-// products run at half their rate. A baseline held back so would flatter us.
+// GEMMs run at half their rate. A baseline held back so would flatter us.
 // Preloaded, this answers its question with yes.
 //
 //===----------------------------------------------------------------------===//

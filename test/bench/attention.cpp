@@ -1,4 +1,4 @@
-//===- attention.cpp - Attention against the rate of products -------------===//
+//===- attention.cpp - Attention against the rate of GEMMs ----------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -56,7 +56,7 @@ extern "C" int repriseMain(int argc, char **argv,
          isBF16 ? "bf16" : "f32", (long long)model->microBatchSize,
          (long long)model->seqLength, threads, threads == 1 ? "" : "s");
   printf("%-40s %9s %9s %9s %9s %8s\n", "kernel", "GFLOP", "ms", "GFLOP/s",
-         "products", "of them");
+         "GEMMs", "of them");
   const runtime::Processor portable(cpuLevel(), /*hasPortableBits=*/true);
   std::vector<bool> seen(size_t(model->numKernels));
   double flops = 0, seconds = 0, portableSeconds = 0, peak = 0;
@@ -69,7 +69,7 @@ extern "C" int repriseMain(int argc, char **argv,
     seen[launch.callee] = true;
     std::vector<Contestant> contestants = {
         {"kernel", launcher.prepare(launch)},
-        {"products", [&] {
+        {"GEMMs", [&] {
            peak =
                std::max(peak, runtime::measurePeakFlops(*best, launcher.pool));
          }}};

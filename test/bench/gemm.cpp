@@ -1,4 +1,4 @@
-//===- gemm.cpp - Matrix products against libraries -----------------------===//
+//===- gemm.cpp - GEMMs against libraries ---------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The products of GPT-2 training, forward and both gradients, of f32 and of
+// The GEMMs of GPT-2 training, forward and both gradients, of f32 and of
 // bf16, next to those of OpenBLAS and oneDNN if they are installed, and to the
 // micro-kernel's own rate. It is linked with a compiled model, whose
 // micro-kernels it takes: the object's `main` calls `repriseMain`, which is
@@ -90,7 +90,7 @@ RepriseGemm toGemm(const Shape &shape, bool isBF16) {
   return gemm;
 }
 
-/// Everything that takes turns at the products of one table.
+/// Everything that takes turns at the GEMMs of one table.
 struct Field {
   bool isBF16;
   int threads;
@@ -106,7 +106,7 @@ struct Field {
            kernels.full->rows, kernels.full->cols,
            kernels.full->typeAB == REPRISE_BF16 ? "pairs" : "f32");
     printf("%-20s %6s %6s %6s %-4s %8s %8s %8s %9s %9s  ratio to best\n",
-           "product", "m", "n", "k", "form", "peak", "reprise", "of peak",
+           "GEMM", "m", "n", "k", "form", "peak", "reprise", "of peak",
            "OpenBLAS", "oneDNN");
   }
   void run(const Shape &shape, double budget) const;
@@ -201,14 +201,14 @@ extern "C" int repriseMain(int argc, char **argv,
     if (isBF16)
       kernels = runtime::chooseForBF16(model.microKernels,
                                        model.numMicroKernels, cpuLevel(), pool);
-    runtime::AmxRooms rooms;
+    runtime::AmxScratches scratches;
     runtime::Error error;
-    if (!kernels.full || !rooms.allocate(threads, error)) {
+    if (!kernels.full || !scratches.allocate(threads, error)) {
       fprintf(stderr, "bench: %s\n",
               kernels.full ? error.text : "no micro-kernel");
       return 1;
     }
-    kernels.rooms = rooms.get();
+    kernels.scratches = scratches.get();
     Field field = {isBF16, threads, pool, kernels, openBLAS, oneDNN};
     field.printHead();
     for (const Shape &shape : kShapes)

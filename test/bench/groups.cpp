@@ -1,4 +1,4 @@
-//===- groups.cpp - Products with groups against products of each ---------===//
+//===- groups.cpp - GEMMs with groups against GEMMs of each ---------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The products of experts, forward and both gradients, of f32 and of bf16: all
-// groups in one call, the same products one by one, and one product of as many
+// The GEMMs of experts, forward and both gradients, of f32 and of bf16: all
+// groups in one call, the same GEMMs one by one, and one GEMM of as many
 // operations with one matrix. Experts have equally many rows, or unequally. It
 // is linked with a compiled model, whose micro-kernels it takes: the object's
 // `main` calls `repriseMain`, which is here and not the runtime's.
@@ -222,13 +222,13 @@ extern "C" int repriseMain(int argc, char **argv,
                                         model.numMicroKernels, cpuLevel(), pool)
                : runtime::chooseMicroKernels(model.microKernels,
                                              model.numMicroKernels, cpuLevel());
-    runtime::AmxRooms rooms;
-    if (!kernels.full || !rooms.allocate(threads, error)) {
+    runtime::AmxScratches scratches;
+    if (!kernels.full || !scratches.allocate(threads, error)) {
       fprintf(stderr, "bench: %s\n",
               kernels.full ? error.text : "no micro-kernel");
       return 1;
     }
-    kernels.rooms = rooms.get();
+    kernels.scratches = scratches.get();
     printf("\n%s, %d thread%s, %lld groups, GFLOP/s\n", isBF16 ? "bf16" : "f32",
            threads, threads == 1 ? "" : "s", (long long)sizes[0]);
     printf("%-6s %6s %6s %6s %-6s %9s %10s %9s %8s %8s\n", "", "rows", "in",

@@ -7,13 +7,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Steps of a compiled model on random tokens, as the trainer runs them, and
-// their floor: products and attention at the measured rate of the micro-kernel,
+// their floor: GEMMs and attention at the measured rate of the micro-kernel,
 // and every other launch's bytes at the measured rate of a copy. It is linked
 // with the model's object, whose `main` calls `repriseMain`.
 //
 // With a third argument it also shows where the time goes: the least of each
 // launch over the steps, next to its own floor, those of one kernel or shape of
-// product as one line.
+// GEMM as one line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,14 +32,14 @@ using namespace reprise::bench;
 
 namespace {
 
-/// FLOPs of products and attention, and the bytes of all else, in one step.
+/// FLOPs of GEMMs and attention, and the bytes of all else, in one step.
 struct Work {
   double flops = 0, bytes = 0;
 
   void add(const RepriseModel &model, const RepriseLaunch &launch,
            int64_t times) {
-    bool isProduct = launch.kind == REPRISE_LAUNCH_GEMM;
-    if (isProduct || isAttention(model, launch))
+    bool isGemm = launch.kind == REPRISE_LAUNCH_GEMM;
+    if (isGemm || isAttention(model, launch))
       flops += double(times) * double(launch.flops);
     else
       bytes += double(times) * double(bytesOf(model, launch));
@@ -91,7 +91,7 @@ public:
 
   double loss() const { return *arena.at<float>(model.loss); }
 
-  /// FLOP/s that this machine has for these threads; 0 without products.
+  /// FLOP/s that this machine has for these threads; 0 without GEMMs.
   double measurePeak() {
     const RepriseMicroKernel *kernel = device.facts().microKernel;
     return kernel ? runtime::measurePeakFlops(*kernel, pool) : 0;
@@ -174,7 +174,7 @@ public:
     std::sort(sorted.begin(), sorted.end(), [](const auto &a, const auto &b) {
       return a.second.seconds > b.second.seconds;
     });
-    printf("%-44s %8s %9s %9s %9s %9s %9s\n", "kernel or product", "launches",
+    printf("%-44s %8s %9s %9s %9s %9s %9s\n", "kernel or GEMM", "launches",
            "ms", "floor", "of floor", "GFLOP/s", "GB/s");
     for (const auto &[name, line] : sorted)
       printf("%-44s %8d %9.3f %9.3f %9.2f %9.1f %9.1f\n", name.c_str(),
@@ -184,13 +184,13 @@ public:
   }
 
 private:
-  /// Of a product its shape, with how A and B are stored and whether it adds.
+  /// Of a GEMM its shape, with how A and B are stored and whether it adds.
   std::string nameOf(const RepriseLaunch &launch) const {
     if (launch.kind != REPRISE_LAUNCH_GEMM)
       return model.kernels[launch.callee].name;
     const RepriseGemm &gemm = model.gemms[launch.callee];
     char text[128];
-    snprintf(text, sizeof(text), "product %lld x %lld x %lld %c%c%s%s",
+    snprintf(text, sizeof(text), "GEMM %lld x %lld x %lld %c%c%s%s",
              (long long)gemm.m, (long long)gemm.n, (long long)gemm.k,
              gemm.transposeA ? 'T' : 'N', gemm.transposeB ? 'T' : 'N',
              gemm.accumulate ? "+" : "", gemm.bias ? " bias" : "");

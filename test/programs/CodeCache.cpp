@@ -121,7 +121,8 @@ void CodeCache::use(const Code &code, StringRef name, ModuleOp stage) {
     auto function = cast<LLVM::LLVMFuncOp>(stub->clone());
     std::string own = rename(stub.getName());
     function.setName(own);
-    for (StringRef version : {rt::kWideAttr, rt::kPairsAttr, rt::kAmxAttr})
+    for (StringRef version :
+         {rt::kAVX512Attr, rt::kAVX512BF16Attr, rt::kAmxAttr})
       if (auto other = stub->getAttrOfType<FlatSymbolRefAttr>(version))
         function->setAttr(
             version, FlatSymbolRefAttr::get(context, rename(other.getValue())));

@@ -332,7 +332,7 @@ bool Trier::checkBits() {
 
 /// The least and the most of all ranks are what is planned of theirs, and rank
 /// 0 has written all of it but what lies behind the last buffer. In bf16 that
-/// may be the workspace of a product, of which this processor may need less.
+/// may be the workspace of a GEMM, of which this processor may need less.
 bool Trier::checkBytes(StringRef log) {
   std::string planned, used;
   SmallVector<StringRef> lines;

@@ -249,13 +249,13 @@ void simulator::wake(unsigned index) {
 
 static void releaseBarrier(unsigned id);
 
-/// Warps of a group go on by themselves, but all begin the same products.
-static void checkGroupProducts() {
-  for (unsigned w = 0; w < block.groupProducts.size() * kWarpGroup; ++w) {
+/// Warps of a group go on by themselves, but all begin the same MMAs.
+static void checkGroupMmas() {
+  for (unsigned w = 0; w < block.groupMmas.size() * kWarpGroup; ++w) {
     size_t begun = w < block.warps.size() ? block.warps[w].begun : 0;
-    size_t all = block.groupProducts[w / kWarpGroup].size();
+    size_t all = block.groupMmas[w / kWarpGroup].size();
     if (begun != all)
-      fail("wgmma needs four warps: warp %u has begun %zu products, and others "
+      fail("wgmma needs four warps: warp %u has begun %zu MMAs, and others "
            "of its group %zu",
            w, begun, all);
   }
@@ -274,7 +274,7 @@ static void fiberMain() {
       fail("ends while others of its warp wait for it in %s",
            meeting.operation);
   if (--block.alive == 0) {
-    checkGroupProducts();
+    checkGroupMmas();
     leave();
   }
   for (unsigned id = 0; id < kBarriers; ++id) {
@@ -310,8 +310,8 @@ bool simulator::runBlock(void (*entry)()) {
     warp.groupsEnded = 0, warp.begun = 0;
     warp.groupOf.clear();
   }
-  block.groupProducts.assign((block.warps.size() + kWarpGroup - 1) / kWarpGroup,
-                             {});
+  block.groupMmas.assign((block.warps.size() + kWarpGroup - 1) / kWarpGroup,
+                         {});
   for (unsigned i = 0; i < n; ++i) {
     Fiber &f = block.fibers[i];
     f.thread[0] = i % block.size[0];

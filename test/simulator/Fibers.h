@@ -54,17 +54,17 @@ struct Warp {
   std::vector<Meeting> meetings;
   int place; ///< of the aligned barrier at which its first lane waits
   uint32_t in[kWarp][10], out[kWarp][4];
-  // Products by warp group.
+  // MMAs by warp group.
   float *sums[kWarp];          ///< of one of them, on the lanes' stacks
   uint64_t matrices[kWarp][2]; ///< its factors, as described, or 0
   unsigned groupsEnded;        ///< by wgmma.commit_group
-  /// By the place of a product, the number of groups that ended before it.
+  /// By the place of an MMA, the number of groups that ended before it.
   std::vector<unsigned> groupOf;
-  size_t begun; ///< of the products of its warp group
+  size_t begun; ///< of the MMAs of its warp group
 };
 
-/// What a product by warp group is of; all four warps have the same ones.
-struct GroupProduct {
+/// What an MMA by warp group is of; all four warps have the same ones.
+struct GroupMma {
   int place;
   uint64_t a, b; ///< descriptions of matrices, or 0
 };
@@ -83,7 +83,7 @@ struct Block {
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
   /// Of each four warps, in the order in which they begin.
-  std::vector<std::vector<GroupProduct>> groupProducts;
+  std::vector<std::vector<GroupMma>> groupMmas;
   Barrier barriers[kBarriers];
 
   Fiber &fiber() { return fibers[current]; }

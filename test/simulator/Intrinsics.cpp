@@ -410,7 +410,7 @@ void simulator_mma_m16n8k16_row_col_bf16(float *out, uint32_t a0, uint32_t a1,
 }
 
 //===----------------------------------------------------------------------===//
-// Products of four warps
+// MMAs of four warps
 //===----------------------------------------------------------------------===//
 
 /// Fences and waits, which all threads of a warp come to.
@@ -427,38 +427,38 @@ void simulator_ptx_wgmma_commit_group_sync_aligned(int place) {
 void simulator_ptx_wgmma_wait_group_sync_aligned(int place) {
   pass("wgmma.wait_group", place);
 }
-/// Before a wait for all groups but `pending`: numbers of the product at the
-/// place `product` go through it.
-void simulator_wgmma_finish(int product, uint32_t pending) {
+/// Before a wait for all groups but `pending`: numbers of the MMA at the
+/// place `mma` go through it.
+void simulator_wgmma_finish(int mma, uint32_t pending) {
   const Warp &warp = block.warp();
-  if (warp.groupOf[product] + pending >= warp.groupsEnded)
+  if (warp.groupOf[mma] + pending >= warp.groupsEnded)
     fail("wgmma.wait_group %u does not wait for numbers that go through it: "
          "they are of group %u, and %u have ended",
-         pending, warp.groupOf[product], warp.groupsEnded);
+         pending, warp.groupOf[mma], warp.groupsEnded);
 }
 
-/// The warp begins a product. Its lanes describe the same matrices, and so do
+/// The warp begins an MMA. Its lanes describe the same matrices, and so do
 /// the other warps of its group.
-static void beginGroupProduct(int place) {
+static void beginGroupMma(int place) {
   Warp &warp = block.warp();
-  GroupProduct product = {place, 0, 0};
+  GroupMma mma = {place, 0, 0};
   for (unsigned i = 0; i < kWarp; ++i) {
     auto [a, b] = warp.matrices[i];
     if (i == 0)
-      product.a = a, product.b = b;
-    else if (a != product.a || b != product.b)
+      mma.a = a, mma.b = b;
+    else if (a != mma.a || b != mma.b)
       fail("wgmma of matrices that lane %u describes in another way than "
            "lane 0",
            i);
   }
   unsigned w = block.current / kWarp;
-  auto &products = block.groupProducts[w / kWarpGroup];
-  if (warp.begun == products.size()) {
-    products.push_back(product);
+  auto &mmas = block.groupMmas[w / kWarpGroup];
+  if (warp.begun == mmas.size()) {
+    mmas.push_back(mma);
   } else {
-    const GroupProduct &other = products[warp.begun];
-    if (other.place != place || other.a != product.a || other.b != product.b)
-      fail("wgmma needs four warps: warp %u begins another product than others "
+    const GroupMma &other = mmas[warp.begun];
+    if (other.place != place || other.a != mma.a || other.b != mma.b)
+      fail("wgmma needs four warps: warp %u begins another MMA than others "
            "of its group",
            w);
   }
@@ -500,7 +500,7 @@ static void multiplyByGroup(float *sums, unsigned columns, bool byTerms,
   warp.matrices[block.lane()][0] = matrix, warp.matrices[block.lane()][1] = b;
   meet("wgmma.mma_async", ~0u, place, [&] {
     ++counts.matrixOps;
-    beginGroupProduct(place);
+    beginGroupMma(place);
     float a[16][16];
     fill(a, matrix);
     for (unsigned n = 0; n < columns; ++n)

@@ -44,8 +44,8 @@ private:
   Error replaceAssembly();
   Expected<std::string> instructionOf(const CallBase &call);
   bool replaceEffect(CallBase *call);
-  bool replaceGroupProduct(CallBase *call);
-  Error findGroupProducts(ArrayRef<CallBase *> calls);
+  bool replaceGroupMma(CallBase *call);
+  Error findGroupMmas(ArrayRef<CallBase *> calls);
   void replaceCall(CallBase *call, const Twine &name, Kind kind);
   void checkAccesses();
   void check(Instruction *access, Value *address, Type *type, Align alignment);
@@ -66,9 +66,9 @@ private:
   LLVMContext &context;
   PointerType *pointer;
   SmallVector<Function *> kernels;
-  /// The place of each wgmma.mma_async; and for a wait, those of the products
+  /// The place of each wgmma.mma_async; and for a wait, those of the MMAs
   /// whose numbers go through it.
-  MapVector<CallBase *, int> productPlaces;
+  MapVector<CallBase *, int> mmaPlaces;
   DenseMap<CallBase *, SetVector<int>> waitsFor;
   uint64_t staticShared = 0, dynamicShared = 0;
   int places = 0;
@@ -227,10 +227,10 @@ Error Lowering::replaceAssembly() {
       if (auto *call = dyn_cast<CallBase>(&instruction))
         if (call->isInlineAsm())
           calls.push_back(call);
-  if (Error error = findGroupProducts(calls))
+  if (Error error = findGroupMmas(calls))
     return error;
   for (CallBase *call : calls) {
-    if (replaceEffect(call) || replaceGroupProduct(call))
+    if (replaceEffect(call) || replaceGroupMma(call))
       continue;
     Expected<std::string> name = instructionOf(*call);
     if (!name)
@@ -251,29 +251,29 @@ static unsigned countResults(const CallBase &call) {
   return type ? type->getNumElements() : 1;
 }
 
-static constexpr StringLiteral kGroupProduct = "wgmma.mma_async",
+static constexpr StringLiteral kGroupMma = "wgmma.mma_async",
                                kGroupWait = "wgmma.wait_group";
 
 /// What comes out of a wgmma.mma_async are numbers only behind a wait: it may
 /// be added to by another one, and nothing else may use it before.
-Error Lowering::findGroupProducts(ArrayRef<CallBase *> calls) {
+Error Lowering::findGroupMmas(ArrayRef<CallBase *> calls) {
   for (CallBase *call : calls)
-    if (textOf(*call).trim().starts_with(kGroupProduct))
-      productPlaces[call] = places++;
-  for (auto [product, place] : productPlaces)
-    for (User *user : product->users()) {
+    if (textOf(*call).trim().starts_with(kGroupMma))
+      mmaPlaces[call] = places++;
+  for (auto [mma, place] : mmaPlaces)
+    for (User *user : mma->users()) {
       if (!isa<ExtractValueInst>(user))
-        return failure("a result of {0} is used as a whole", kGroupProduct);
+        return failure("a result of {0} is used as a whole", kGroupMma);
       for (Use &use : user->uses()) {
         auto *next = dyn_cast<CallBase>(use.getUser());
         StringRef text =
             next && next->isInlineAsm() ? textOf(*next).trim() : StringRef();
         if (text.starts_with(kGroupWait))
           waitsFor[next].insert(place);
-        else if (!text.starts_with(kGroupProduct) ||
+        else if (!text.starts_with(kGroupMma) ||
                  use.getOperandNo() >= countResults(*next))
-          return failure("a result of {0} is used before {1}: {2}",
-                         kGroupProduct, kGroupWait, *use.getUser());
+          return failure("a result of {0} is used before {1}: {2}", kGroupMma,
+                         kGroupWait, *use.getUser());
       }
     }
   return Error::success();
@@ -289,7 +289,7 @@ bool Lowering::replaceEffect(CallBase *call) {
   if (kindOf(name) != Kind::Effect)
     return false;
   IRBuilder<> builder(call);
-  for (int product : waitsFor.lookup(call)) {
+  for (int mma : waitsFor.lookup(call)) {
     unsigned pending;
     if (text.rtrim(';').rsplit(' ').second.getAsInteger(10, pending))
       return false;
@@ -297,7 +297,7 @@ bool Lowering::replaceEffect(CallBase *call) {
         "simulator_wgmma_finish", builder.getVoidTy(), builder.getInt32Ty(),
         builder.getInt32Ty());
     builder.CreateCall(finish,
-                       {builder.getInt32(product), builder.getInt32(pending)});
+                       {builder.getInt32(mma), builder.getInt32(pending)});
   }
   FunctionCallee callee = module.getOrInsertFunction(
       "simulator_" + name, builder.getVoidTy(), builder.getInt32Ty());
@@ -316,7 +316,7 @@ bool Lowering::replaceEffect(CallBase *call) {
 /// wgmma.mma_async with sums in f32, factors in bf16, and the right one in
 /// shared memory: operands in the order of the manual, results also arguments
 /// if they are added to.
-bool Lowering::replaceGroupProduct(CallBase *call) {
+bool Lowering::replaceGroupMma(CallBase *call) {
   unsigned results = countResults(*call), next = results;
   bool updates = call->arg_size() > results;
   unsigned first = updates ? results : 0, factors = call->arg_size() - first;
@@ -357,7 +357,7 @@ bool Lowering::replaceGroupProduct(CallBase *call) {
                                     builder.getInt32(text == "1;")};
   for (unsigned i = first; i < call->arg_size(); ++i)
     arguments.push_back(call->getArgOperand(i));
-  arguments.push_back(builder.getInt32(productPlaces.lookup(call)));
+  arguments.push_back(builder.getInt32(mmaPlaces.lookup(call)));
   SmallVector<Type *> types;
   for (Value *argument : arguments)
     types.push_back(argument->getType());

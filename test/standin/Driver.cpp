@@ -37,7 +37,7 @@
 //   REPRISE_STANDIN_REFUSE=NAME      launches of this kernel, or calls of this
 //                                    function, find no room; streams do from
 //                                    the second on
-//   REPRISE_STANDIN_SUMS=none        products make no sums of their operands
+//   REPRISE_STANDIN_SUMS=none        GEMMs make no sums of their operands
 //   REPRISE_STANDIN_STREAMS=ahead    work on all streams but the first is done
 //                                    when it is begun
 //   REPRISE_STANDIN_IMAGE=FILE       what an allocation holds when it is given

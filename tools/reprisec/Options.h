@@ -117,7 +117,7 @@ struct Options {
   cl::opt<std::string> biasGradients{
       "cuda-bias-gradients",
       cl::desc("With --target=cuda: gradients of biases by kernels (default), "
-               "or by the products that make those of weights"),
+               "or by the GEMMs that make those of weights"),
       cl::value_desc("kernel|product"), cl::init("kernel"),
       in(program, Takes::Word, {"kernel", "product"})};
   cl::opt<std::string> overlap{

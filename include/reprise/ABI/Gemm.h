@@ -105,7 +105,7 @@ static inline int64_t repriseGemmGatheredWidth(const RepriseGemm *g) {
   return g->transposeA ? g->m : g->k;
 }
 
-/// Bytes of workspace a product needs on the CPU: sums, packed panels of A, and
+/// Bytes of workspace a GEMM needs on the CPU: sums, packed panels of A, and
 /// packed panels of B, for one entry of the batch, or for up to
 /// REPRISE_GEMM_SLOTS entries side by side. With groups, those of a part of
 /// one, and behind them the rows that it gathers, as f32.

@@ -27,8 +27,8 @@ def CostModel : OpInterface<"CostModel"> {
       return ::reprise::getOperandAndResultBytes($_op);
     }]>,
     InterfaceMethod<[{
-      Whether the op is a matrix product, which a library can run.
-    }], "bool", "isProduct", (ins), [{}], [{ return false; }]>,
+      Whether the op multiplies matrices, which a library can run.
+    }], "bool", "isGemm", (ins), [{}], [{ return false; }]>,
   ];
 }
 

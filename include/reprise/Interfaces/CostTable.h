@@ -21,7 +21,7 @@
 namespace reprise {
 /// What a launch mostly does: each runs at a speed of its own.
 enum class Work {
-  Product,   ///< a matrix product
+  Gemm,      ///< a product of matrices
   Attention, ///< attention in one kernel
   Pointwise, ///< everything else
   Exchange,  ///< bytes between ranks
@@ -30,7 +30,7 @@ enum class Work {
 /// A launch, as far as its time goes.
 struct Workload {
   Work work = Work::Pointwise;
-  bool isBF16 = false; ///< operands of a product or of attention
+  bool isBF16 = false; ///< operands of a GEMM or of attention
   int64_t flops = 0;
   int64_t bytes = 0; ///< read and written
   /// Of an exchange: what it does, "all_gather"; the axis of the mesh along
@@ -68,8 +68,8 @@ struct Link {
 /// estimate to compare plans by, not a promise.
 struct CostTable {
   std::string machine;                ///< what the figures are of
-  double productFlopsPerSecond;       ///< of matrix products in f32
-  double productBF16FlopsPerSecond;   ///< of those in bf16
+  double gemmFlopsPerSecond;          ///< of GEMMs in f32
+  double gemmBF16FlopsPerSecond;      ///< of those in bf16
   double attentionFlopsPerSecond;     ///< of attention in one kernel, in f32
   double attentionBF16FlopsPerSecond; ///< and in bf16
   double pointwiseFlopsPerSecond;     ///< of everything else; exp counts as one

@@ -14,13 +14,13 @@
 
 namespace reprise {
 
-/// On a product of groups of rows, an i64: how many rows come where experts are
+/// On a GEMM of groups of rows, an i64: how many rows come where experts are
 /// used evenly. There is room for more where other ranks send them; what does
 /// not come costs nothing.
 inline constexpr llvm::StringLiteral kEvenNNRowsAttr = "nn.even_rows";
 inline constexpr llvm::StringLiteral kEvenRTRowsAttr = "rt.even_rows";
 
-/// The rows that a product costs, of those that it has room for.
+/// The rows that a GEMM costs, of those that it has room for.
 inline int64_t getEvenRows(mlir::Operation *op, llvm::StringRef attribute,
                            int64_t room) {
   auto rows = op->getAttrOfType<mlir::IntegerAttr>(attribute);

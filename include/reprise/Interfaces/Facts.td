@@ -39,10 +39,10 @@ def RecomputedInGradient : OpInterface<"RecomputedInGradient"> {
   ];
 }
 
-def ProductGradient : OpInterface<"ProductGradient"> {
+def GemmGradient : OpInterface<"GemmGradient"> {
   let cppNamespace = "::reprise";
   let description = [{
-    A matrix product that makes a gradient of a linear layer.
+    A GEMM that makes a gradient of a linear layer.
   }];
   let methods = [
     InterfaceMethod<[{
@@ -244,9 +244,9 @@ def SharedModelExchange : OpInterface<"SharedModelExchange"> {
   }];
   let methods = [
     InterfaceMethod<[{
-      Whether Megatron runs it beside products of the backward pass, where it is
+      Whether Megatron runs it beside GEMMs of the backward pass, where it is
       in the backward pass; or one like it, where it is in the forward pass.
-    }], "bool", "runsBesideProducts", (ins "bool":$isForward)>,
+    }], "bool", "runsBesideGemms", (ins "bool":$isForward)>,
   ];
 }
 

@@ -95,14 +95,14 @@ def GradientBeside : OpInterface<"GradientBeside"> {
   ];
 }
 
-def ProductBody : OpInterface<"ProductBody"> {
+def GemmBody : OpInterface<"GemmBody"> {
   let cppNamespace = "::reprise::kernels";
   let description = [{
-    A matrix product, which becomes an rt.gemm.
+    A GEMM, which becomes an rt.gemm.
   }];
   let methods = [
-    InterfaceMethod<[{ The product, as rt.gemm has it. }],
-    "::reprise::kernels::Product", "describe">,
+    InterfaceMethod<[{ The GEMM, as rt.gemm has it. }],
+    "::reprise::kernels::Gemm", "describe">,
     InterfaceMethod<[{
       The heads of keys that heads of queries share in it, if any do.
     }], "::std::optional<::reprise::kernels::SharedHeads>", "getSharedHeads",
@@ -127,7 +127,7 @@ def ScheduleBody : OpInterface<"ScheduleBody"> {
     }], "void", "buildSchedule",
     (ins "::reprise::kernels::ScheduleBuilder &":$schedule)>,
     InterfaceMethod<[{
-      Whether it reads sums of the squares of its operands, which a product may
+      Whether it reads sums of the squares of its operands, which a GEMM may
       make beside these.
     }], "bool", "readsSquares", (ins), [{}], [{ return false; }]>,
   ];

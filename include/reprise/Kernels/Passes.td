@@ -37,12 +37,12 @@ def PadVocabulary : Pass<"reprise-pad-vocabulary", "::mlir::ModuleOp"> {
 }
 
 def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
-  let summary = "Turn a step into a schedule of launches and products";
+  let summary = "Turn a step into a schedule of launches and GEMMs";
   let description = [{
     Every function that is not a kernel becomes a schedule: its ops, in their
     order, as `rt.launch` and `rt.gemm` on tensors.
 
-    * A matrix product is an `rt.gemm`; an `nn.accumulate` of a product that nothing
+    * A GEMM is an `rt.gemm`; an `nn.accumulate` of a GEMM that nothing
       else reads becomes its addend.
     * Neighbours in the schedule that are pointwise (`nn::Pointwise`), of one shape, each reading the one
       before or another of the group, are one kernel. One of them may go over rows (`nn::Rowwise`: a norm,
@@ -57,14 +57,14 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
       the gradients of a norm's gain and bias. None starts from a sum that another ends with.
     * Where a library multiplies (the module has `rt.gemm_workspace`, and not `rt.bias_kernels`), an `nn.sum_rows` of what a gradient
       of a weight reads, later in the schedule, whose result, or the running sum it is added to, nothing reads in the backward pass,
-      is that product's epilogue. These additions move behind the backward pass; up to 64 are one kernel.
+      is that GEMM's epilogue. These additions move behind the backward pass; up to 64 are one kernel.
     * `nn.adamw`, up to 16 side by side, is one kernel, in place, which also sets
       accumulators of gradients to zero to which the step adds: those zeros take the gradients' places among the
       function's results.
     * `nn.linear_cross_entropy` is written out chunk by chunk, on `rt.view`s of its operands, with
       one kernel for the losses and their gradient; `rt.join` makes its results of the chunks'.
     * `nn.global_norm` is two kernels: sums of squares of blocks, then the root of their sum. On the CPU a gradient
-      of a weight that a product writes last is not read for that: the product has the epilogue `squares_of_c`,
+      of a weight that a GEMM writes last is not read for that: the GEMM has the epilogue `squares_of_c`,
       and a third kernel sums what that makes.
     * Every other op is a kernel of its own.
     * `remat.fence` becomes its value and `nn.backward` goes: from here on the order of the
@@ -74,7 +74,7 @@ def FormKernels : Pass<"reprise-form-kernels", "::mlir::ModuleOp"> {
     one function; a launch gives the streams as `ids`. Argument attributes: `rt.in_place`,
     and `rt.may_alias = R` where the argument's buffer may be that of result
     `R` if it is dead after the launch: each of its elements is read before that of the result is written.
-    A launch or product carries `rt.name`, `flops` and, if it is one, `remat.replay`.
+    A launch or GEMM carries `rt.name`, `flops` and, if it is one, `remat.replay`.
 
     Needs: functions of one block. Keeps: the order of the schedule, but for additions to gradients of biases; all bits.
 
@@ -141,16 +141,16 @@ def ConvertNNToLinalg : Pass<"convert-nn-to-linalg", "::mlir::func::FuncOp"> {
 }
 
 def PackWeights : Pass<"reprise-pack-weights", "::mlir::ModuleOp"> {
-  let summary = "Let the optimizer write weights as products read them";
+  let summary = "Let the optimizer write weights as GEMMs read them";
   let description = [{
-    A working copy in bf16 that products alone read, each as all of its `B`, becomes `packed_b` of
+    A working copy in bf16 that GEMMs alone read, each as all of its `B`, becomes `packed_b` of
     these: panels of 32 columns of pairs of rows. The kernel that rounds the
     parameter to it writes it so (`linalg.pack`). Tiles of AMX then read a weight
-    where it is, and fetch the next part meanwhile; without, each product would first read it in
+    where it is, and fetch the next part meanwhile; without, each GEMM would first read it in
     short pieces, wait for them, and write panels of its own.
 
     A copy is packed in all schedules or in none. It stays as it is if something else reads it, such as a lookup or
-    a product of a part of it, if its rows or columns are no multiple of 32, or if another launch of the kernel that writes it has
+    a GEMM of a part of it, if its rows or columns are no multiple of 32, or if another launch of the kernel that writes it has
     a copy in its place that stays. Nothing is packed where a library multiplies (the module has `rt.gemm_workspace`)
     or buffers do not begin at cache lines (`rt.alignment`).
 

@@ -23,7 +23,7 @@ def OverlapCollectives : Pass<"reprise-overlap-collectives", "::mlir::ModuleOp">
       once, in the last micro-batch (`rt.once`). Sums of values that the update itself makes, such as
       those of several reduction groups, stay where they are. Each element is the same sum of the
       same terms.
-    * A value that is gathered again from a part that a plan keeps begins at most two products early.
+    * A value that is gathered again from a part that a plan keeps begins at most two GEMMs early.
     * Shares of parameters are gathered from where they are made up to the end of the step.
     * Ops along `pp`, or of some ranks of an axis, stay as they are.
 

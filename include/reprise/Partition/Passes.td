@@ -101,7 +101,7 @@ def PartitionExperts : Pass<"reprise-partition-experts", "::mlir::ModuleOp"> {
   let summary = "Send rows to the ranks of their experts";
   let description = [{
     Where the mesh has an axis `ep`, a part of `dp` or of `dp` and `tp` together, each of its `n`
-    ranks has the weights of `E/n` experts, in order. Products of rows with the weights of their experts are done there, as is what
+    ranks has the weights of `E/n` experts, in order. GEMMs of rows with the weights of their experts are done there, as is what
     only goes on from these row by row: the pass makes a value of the rows of tokens, puts an
     `nn.send_rows` where these go and an `nn.return_rows` where they come back, and an
     `nn.gather_offsets` behind each sort, so that all ranks know how many rows go where. Each row comes

@@ -73,7 +73,7 @@ def AnnotateSelective
     | `mlp` | what is inside the feed-forward block: `u`, `g` | its input, its output |
     | `layernorm` | the norms' outputs `n1`, `n2`, and their statistics | the residual stream |
     | `moe` | what is inside experts, and the weights of rows | its input, its output, which experts were chosen |
-    | `moe_act` | what is between the products of experts, `g` | `gt`, `u` and the weights of rows |
+    | `moe_act` | what is between the GEMMs of experts, `g` | `gt`, `u` and the weights of rows |
     | `shared_experts` | what is inside the expert that all tokens share | its input, its output |
     | `mla_up_proj` | queries, keys and values of latent attention, and what they are made by | the latents, and the columns that keys have in common |
 
@@ -192,7 +192,7 @@ def Apply : Pass<"reprise-remat-apply", "::mlir::func::FuncOp"> {
     Goes through the backward phase in order. Where an op reads a value that is
     decided as `#remat.recompute`, the ops that it takes to rebuild it are
     cloned in front of the reader: as late as possible, each op once, and only
-    what is read (a product whose result backward never reads is not replayed).
+    what is read (a GEMM whose result backward never reads is not replayed).
     A replay reads replayed values; parameters and inputs as they are; kept
     values behind a `remat.fence` on a gradient that the reader reads, so that
     nothing merges the replay with its original or moves it forward. An op that

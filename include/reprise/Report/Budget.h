@@ -27,7 +27,7 @@ struct Budget {
   /// Costs other than those of the table, and what the plan chosen by them
   /// would replay.
   struct Scenario {
-    std::string name; ///< "products 20 % slower"
+    std::string name; ///< "GEMMs 20 % slower"
     double replaySeconds = 0, bestSeconds = 0;
   };
 

@@ -117,7 +117,7 @@ std::string formatTime(const Decision &decision);
 std::string formatPrice(const Plan &plan, const Decision &decision);
 double getSecondsPerByte(const Plan &plan, const Decision &decision);
 
-/// "3 kernels and products measured, 2 modelled (a, b)"
+/// "3 kernels and GEMMs measured, 2 modelled (a, b)"
 std::string formatSources(const Plan &plan);
 } // namespace reprise::report
 

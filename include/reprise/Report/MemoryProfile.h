@@ -24,7 +24,7 @@ struct Interval {
 /// Where in a step something runs.
 enum class Phase { Forward, Replay, Backward, Update };
 
-/// A launch or product of a schedule.
+/// A launch or GEMM of a schedule.
 struct Position {
   std::string name; ///< "layer3.mlp.u@replay"
   /// The names of the ops that make the outputs.
@@ -45,7 +45,7 @@ enum class Role {
   Replayed,  ///< computed again
   Gradient,  ///< made by backward
   Update,    ///< made by the optimizer
-  Workspace, ///< panels of a product
+  Workspace, ///< panels of a GEMM
   Written,   ///< gradients of parameters, from where they are made to the end
 };
 constexpr size_t kNumRoles = 7;
@@ -86,7 +86,7 @@ public:
   const std::vector<Block> &getBlocks() const { return blocks; }
   int64_t getPeak() const { return peak; }
   int64_t getPeakPosition() const { return peakPosition; }
-  /// The name of the launch or product there.
+  /// The name of the launch or GEMM there.
   llvm::StringRef getPeakName() const { return positions[peakPosition].name; }
   const std::vector<int64_t> &getLive() const { return live; }
 
@@ -98,7 +98,7 @@ public:
   int64_t getMost(Role role) const;
 
   /// The outputs of the op of this name, in order, whether it is a launch or
-  /// product by itself or one of those of a launch; none if there is no such
+  /// GEMM by itself or one of those of a launch; none if there is no such
   /// op.
   llvm::ArrayRef<Accesses> getOutputs(llvm::StringRef op) const;
 

@@ -97,7 +97,7 @@ struct Plan {
   uint64_t replayFlops = 0;
   double stepSeconds = 0; ///< estimated, without replays
   double replaySeconds = 0;
-  /// Kernels and products of the schedule, by where their times come from.
+  /// Kernels and GEMMs of the schedule, by where their times come from.
   std::vector<std::string> measured, modelled;
   std::optional<MemoryPlan> memory;
   std::optional<Reference> reference;

@@ -75,10 +75,10 @@ struct StepTime {
 
 /// How Megatron runs the ops of `step`, made of nn ops of one rank, undecided:
 /// each as a kernel of its own, sums of gradients and of the gradients of one
-/// input with the products that make them; replays of whole segments, with
+/// input with the GEMMs that make them; replays of whole segments, with
 /// their exchanges. In backward, what a layer's block gathers again, as it
 /// keeps shards alone, and the sums of its input's gradients run beside its
-/// products. `chunks` are layers, where segments begin anew.
+/// GEMMs. `chunks` are layers, where segments begin anew.
 ///
 /// Source: Megatron Core 0.15, tensor_parallel/layers.py,
 /// LinearWithGradAccumulationAndAsyncCommunication; Korthikanti et al. 2022,

@@ -45,7 +45,7 @@ inline constexpr ModuleInfo kModuleTable[] = {
     {ModuleKind::Attention, "attention"}, // Its projections.
     {ModuleKind::CoreAttention, "core_attn"},
     {ModuleKind::MLP, "mlp"},
-    {ModuleKind::MoE, "moe"}, // Routing, and the products of experts.
+    {ModuleKind::MoE, "moe"}, // Routing, and the GEMMs of experts.
     {ModuleKind::MoEActivation, "moe_act"}, // Between these.
     {ModuleKind::SharedExperts, "shared_experts"},
     {ModuleKind::LatentUpProjection, "mla_up_proj"},

@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 //
 // The processor's eight tile registers have 16 rows of 64 bytes each, of f32 or
-// of pairs of bf16. A product of two adds to each number of a third, number n
-// of row m, the products of 16 pairs in row m of the first and of pair n in 16
-// rows of the second. Registers are named one by one, so LLVM neither allocates
-// nor configures them: the runtime has done that (`TileRegisters`) before it
-// calls what uses them.
+// of pairs of bf16. A multiplication of two adds to each number of a third,
+// number n of row m, the products of 16 pairs in row m of the first and of pair
+// n in 16 rows of the second. Registers are named one by one, so LLVM neither
+// allocates nor configures them: the runtime has done that (`TileRegisters`)
+// before it calls what uses them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- AmxTile.cpp - A tile of a product by AMX ---------------------------===//
+//===- AmxTile.cpp - A tile of a GEMM by AMX ------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -42,7 +42,7 @@ struct Registers : AmxRegisters {
 namespace {
 /// The tile behind, whose sums go to memory while another is computed.
 struct TileBehind {
-  /// Rows for each step of another tile: a product of as few as 256 values
+  /// Rows for each step of another tile: a GEMM of as few as 256 values
   /// spreads them evenly.
   static constexpr int64_t kRowsOfStep = 4;
 

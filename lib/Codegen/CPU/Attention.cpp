@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionProducts.h"
+#include "AttentionGemms.h"
 #include "AttentionSoftmax.h"
 #include "RTKernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -48,10 +48,10 @@ public:
       : code(code), op(op), kernel(kernel), shape(op, kernel),
         unit(MatrixUnit::create(code, shape, kernel)),
         keys(newElements(code, shape, shape.keyHeads)),
-        values(shape.hasPairs ? newRows(code, shape, shape.valueHeads)
-                              : newElements(code, shape, shape.valueHeads)),
-        otherValues(shape.hasPairs ? newRows(code, shape, shape.valueHeads)
-                                   : values),
+        values(shape.hasBF16x2 ? newRows(code, shape, shape.valueHeads)
+                               : newElements(code, shape, shape.valueHeads)),
+        otherValues(shape.hasBF16x2 ? newRows(code, shape, shape.valueHeads)
+                                    : values),
         probs(newTile(code, shape)),
         together(shape.blocksTogether(mostTogether(shape))),
         all(QueryBlock::create(code, shape, together)),
@@ -116,7 +116,7 @@ void ForwardEmitter::emit(Value task) const {
       placeOf(code.min(code.add(task, 1), code.sub(kernel.end, code.i64(1))));
   Value out =
       headAddress(code, shape, shape.outHeads, kernel.outputs[0], at.bh);
-  if (shape.hasPairs)
+  if (shape.hasBF16x2)
     emitAllPairs(at, next, out);
   else
     emitBlocks(at, next, out);
@@ -126,7 +126,7 @@ void ForwardEmitter::emit(Value task) const {
 void ForwardEmitter::begin(const Place &at, const QueryBlock &queries) const {
   gatherQueries(code, shape, at.queries, queries.first, keys);
   transposeElements(code, shape, shape.queryHeads, keys, queries.queriesT);
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     fillZero(code, shape, shape.outHeads, queries.sums);
   softmax.begin(queries);
 }

@@ -1,4 +1,4 @@
-//===- AttentionAmx.cpp - Products on tile registers ------------*- C++ -*-===//
+//===- AttentionAmx.cpp - GEMMs on tile registers ---------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A product of pairs goes by 32 rows and 32 columns: of the eight tile
+// A GEMM of pairs goes by 32 rows and 32 columns: of the eight tile
 // registers four hold sums, two 16 rows of elements each and two 16 columns of
 // rows. Where terms are few and the same for all rows, four hold those of 32
 // columns, and rows pass by 16.
@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AmxRegisters.h"
-#include "AttentionProducts.h"
+#include "AttentionGemms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -34,7 +34,7 @@ public:
         word(code.getI32Type()) {}
 
 private:
-  void multiply(const Product &product) const override;
+  void multiply(const Gemm &gemm) const override;
   /// Pairs of keys fill half of where the scores were: the other half gets them
   /// with a row for each query.
   Elements termsOfKeys(Value tile, Value ahead) const override {
@@ -48,14 +48,13 @@ private:
     code.loop(row, code.add(row, tileRows), 1, body);
   }
 
-  void startSum(int64_t sum, const Product &product, Value at) const;
-  void emitWhole(const Product &product) const;
-  void emitPanel(const Product &product, Value c, int64_t vectors) const;
-  void addTerms(const Product &product, Value c, Value r, int64_t vectors,
+  void startSum(int64_t sum, const Gemm &gemm, Value at) const;
+  void emitWhole(const Gemm &gemm) const;
+  void emitPanel(const Gemm &gemm, Value c, int64_t vectors) const;
+  void addTerms(const Gemm &gemm, Value c, Value r, int64_t vectors,
                 Value t) const;
-  void emitTile(const Product &product, Value c, Value r,
-                int64_t vectors) const;
-  Value emitColumns(const Product &product, Value c, int64_t vectors,
+  void emitTile(const Gemm &gemm, Value c, Value r, int64_t vectors) const;
+  Value emitColumns(const Gemm &gemm, Value c, int64_t vectors,
                     Value before) const;
 
   AmxRegisters registers;
@@ -64,11 +63,11 @@ private:
 } // namespace
 
 /// What is added to: nothing, or what `at` has.
-void TileUnit::startSum(int64_t sum, const Product &product, Value at) const {
-  const Rows &sums = product.sums;
+void TileUnit::startSum(int64_t sum, const Gemm &gemm, Value at) const {
+  const Rows &sums = gemm.sums;
   auto clear = [&] { registers.call("tilezero", {sum}); };
   auto load = [&] { registers.call("tileloadd64", {sum}, at, 4 * sums.step); };
-  if (product.old == Old::None)
+  if (gemm.old == Old::None)
     clear();
   else if (sums.isNew)
     code.when(sums.isNew, clear, load);
@@ -76,13 +75,12 @@ void TileUnit::startSum(int64_t sum, const Product &product, Value at) const {
     load();
 }
 
-/// Of a product of at most `kPanelWords` words of terms, some vectors of
+/// Of a GEMM of at most `kPanelWords` words of terms, some vectors of
 /// columns: those of their terms stay in registers 4 to 7 for all rows, 16 of
 /// which have their sums in 0 and 1 and their elements in 2 and 3.
-void TileUnit::emitPanel(const Product &product, Value c,
-                         int64_t vectors) const {
-  const Rows &sums = product.sums, &rows = product.rows;
-  const Elements &elements = product.elements;
+void TileUnit::emitPanel(const Gemm &gemm, Value c, int64_t vectors) const {
+  const Rows &sums = gemm.sums, &rows = gemm.rows;
+  const Elements &elements = gemm.elements;
   int64_t steps = elements.terms / AmxRegisters::kWords;
   auto forVectors = [&](function_ref<void(int64_t)> body) {
     for (int64_t v = 0; v < vectors; ++v)
@@ -101,7 +99,7 @@ void TileUnit::emitPanel(const Product &product, Value c,
       return code.address(sums.base, word,
                           code.add(code.mul(r, sums.step), column(v)));
     };
-    forVectors([&](int64_t v) { startSum(v, product, sumAt(v)); });
+    forVectors([&](int64_t v) { startSum(v, gemm, sumAt(v)); });
     for (int64_t s = 0; s < steps; ++s) {
       Value at =
           code.add(code.mul(r, elements.rowStep), s * AmxRegisters::kWords);
@@ -118,21 +116,21 @@ void TileUnit::emitPanel(const Product &product, Value c,
   });
 }
 
-void TileUnit::emitWhole(const Product &product) const {
-  int64_t whole = product.sums.vectors / 2 * kTerms;
+void TileUnit::emitWhole(const Gemm &gemm) const {
+  int64_t whole = gemm.sums.vectors / 2 * kTerms;
   if (whole > 0)
     code.loop(code.i64(0), code.i64(whole), kTerms,
-              [&](Value c) { emitPanel(product, c, 2); });
-  if (product.sums.vectors % 2 > 0)
-    emitPanel(product, code.i64(whole), 1);
+              [&](Value c) { emitPanel(gemm, c, 2); });
+  if (gemm.sums.vectors % 2 > 0)
+    emitPanel(gemm, code.i64(whole), 1);
 }
 
 /// Adds 16 words of terms from `t` on: registers 4 and 5 get their elements, 6
 /// and 7 their rows.
-void TileUnit::addTerms(const Product &product, Value c, Value r,
-                        int64_t vectors, Value t) const {
-  const Rows &rows = product.rows;
-  const Elements &elements = product.elements;
+void TileUnit::addTerms(const Gemm &gemm, Value c, Value r, int64_t vectors,
+                        Value t) const {
+  const Rows &rows = gemm.rows;
+  const Elements &elements = gemm.elements;
   for (int64_t v = 0; v < vectors; ++v)
     registers.call(
         "tileloadd64", {6 + v},
@@ -152,9 +150,9 @@ void TileUnit::addTerms(const Product &product, Value c, Value r,
 }
 
 /// 32 rows and some vectors of columns, with their sums in registers 0 to 3.
-void TileUnit::emitTile(const Product &product, Value c, Value r,
+void TileUnit::emitTile(const Gemm &gemm, Value c, Value r,
                         int64_t vectors) const {
-  const Rows &sums = product.sums;
+  const Rows &sums = gemm.sums;
   auto forSums = [&](function_ref<void(int64_t, Value)> body) {
     for (int64_t i = 0; i < 2; ++i)
       for (int64_t v = 0; v < vectors; ++v)
@@ -163,13 +161,13 @@ void TileUnit::emitTile(const Product &product, Value c, Value r,
                           code.add(code.mul(code.add(r, i * kRows), sums.step),
                                    code.add(c, v * kLanes))));
   };
-  forSums([&](int64_t sum, Value at) { startSum(sum, product, at); });
-  auto [begin, end] = product.termsOf(r, code.add(r, tileRows));
+  forSums([&](int64_t sum, Value at) { startSum(sum, gemm, at); });
+  auto [begin, end] = gemm.termsOf(r, code.add(r, tileRows));
   auto half = [&](Value terms) {
     return arith::ShRUIOp::create(code, terms, code.i64(1));
   };
   code.loop(half(begin), half(end), AmxRegisters::kWords,
-            [&](Value t) { addTerms(product, c, r, vectors, t); });
+            [&](Value t) { addTerms(gemm, c, r, vectors, t); });
   forSums([&](int64_t sum, Value at) {
     registers.call("tilestored64", {sum}, at, 4 * sums.step);
   });
@@ -177,34 +175,33 @@ void TileUnit::emitTile(const Product &product, Value c, Value r,
 
 /// `before`, and what comes back: rows of `soon` that tiles have asked for so
 /// far.
-Value TileUnit::emitColumns(const Product &product, Value c, int64_t vectors,
+Value TileUnit::emitColumns(const Gemm &gemm, Value c, int64_t vectors,
                             Value before) const {
-  Value end = product.rowsOf
-                  ? product.rowsOf(code.add(c, (vectors - 1) * kLanes))
-                  : code.i64(shape.block);
+  Value end = gemm.rowsOf ? gemm.rowsOf(code.add(c, (vectors - 1) * kLanes))
+                          : code.i64(shape.block);
   return code.loop(code.i64(0), end, tileRows, before,
                    [&](Value r, ValueRange at) {
-                     if (!product.soon.empty())
-                       fetch(product.soon, at[0]);
-                     emitTile(product, c, r, vectors);
+                     if (!gemm.soon.empty())
+                       fetch(gemm.soon, at[0]);
+                     emitTile(gemm, c, r, vectors);
                      return SmallVector<Value>{code.add(at[0], tileRows)};
                    })[0];
 }
 
-void TileUnit::multiply(const Product &product) const {
-  assert(product.old != Old::Scaled && "rows are scaled apart");
-  if (product.elements.terms > 0 && product.elements.terms <= kPanelWords)
-    return emitWhole(product);
+void TileUnit::multiply(const Gemm &gemm) const {
+  assert(gemm.old != Old::Scaled && "rows are scaled apart");
+  if (gemm.elements.terms > 0 && gemm.elements.terms <= kPanelWords)
+    return emitWhole(gemm);
   Value asked = code.i64(0);
-  int64_t whole = product.sums.vectors / 2 * kTerms;
+  int64_t whole = gemm.sums.vectors / 2 * kTerms;
   if (whole > 0)
     asked = code.loop(code.i64(0), code.i64(whole), kTerms, asked,
                       [&](Value c, ValueRange before) {
                         return SmallVector<Value>{
-                            emitColumns(product, c, 2, before[0])};
+                            emitColumns(gemm, c, 2, before[0])};
                       })[0];
-  if (product.sums.vectors % 2 > 0)
-    emitColumns(product, code.i64(whole), 1, asked);
+  if (gemm.sums.vectors % 2 > 0)
+    emitColumns(gemm, code.i64(whole), 1, asked);
 }
 
 std::unique_ptr<MatrixUnit>

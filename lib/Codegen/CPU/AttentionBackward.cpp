@@ -101,7 +101,7 @@ Next BackwardEmitter::nextOfHead(const KeyHead &keys, const QueryHead &queries,
       isEnd, code.min(code.add(queries.bh, 1), lastHead), queries.bh));
   KeyHead nextKeys = buffers.keysOf(
       arith::DivSIOp::create(code, nextQueries.bh, code.i64(shape.group())));
-  Value nextFirst = code.select(isLastKey, shape.hasPairs ? nextBlock : zero,
+  Value nextFirst = code.select(isLastKey, shape.hasBF16x2 ? nextBlock : zero,
                                 code.add(first, shape.block));
   // The last of these blocks asks for keys.
   Value asks = plan.together > 1 ? isEqual(code, block, lastBlock) : Value();
@@ -135,7 +135,7 @@ void BackwardEmitter::emitHead(Value head) const {
   if (plan.hasAllSums && !plan.beginsOnDiagonal)
     forBlocks(length, [&](Value first) { sums.fill(code, shape, first); });
   forGroup(head, [&](const QueryHead &queries, Value isFirst) {
-    if (!shape.hasPairs)
+    if (!shape.hasBF16x2)
       return code.loop(code.i64(0), length, plan.together * shape.block,
                        [&](Value query) {
                          emitBlocks(keys, queries, query, lastHead, isFirst);
@@ -197,7 +197,7 @@ void BackwardEmitter::emitBlocks(const KeyHead &keys, const QueryHead &queries,
 }
 
 /// The blocks of keys that the block of queries from `query` on sees, if
-/// products are of pairs: `next` comes with the last of them.
+/// GEMMs are of pairs: `next` comes with the last of them.
 void BackwardEmitter::walkKeys(const KeyHead &keys, const QueryHead &queries,
                                Value query, Gradients of,
                                const Next &next) const {
@@ -238,7 +238,7 @@ void BackwardEmitter::walkQueries(const KeyHead &keys, const QueryHead &queries,
     tile.addToKeys(sums, all, at, next);
   };
   Value length = code.i64(shape.length);
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     return code.loop(first, length, shape.block, [&](Value block) {
       all.load(code, shape, queries, buffers.lse(), block);
       Value after = code.add(block, shape.block);
@@ -281,7 +281,7 @@ void BackwardEmitter::emitQueries(Value head, Value block) const {
       arith::DivSIOp::create(code, head, code.i64(shape.group())));
   QueryHead queries = buffers.queriesOf(head);
   all.load(code, shape, queries, buffers.lse(), block);
-  if (shape.hasPairs) {
+  if (shape.hasBF16x2) {
     walkKeys(keys, queries, block, Gradients::OfQueries, {});
   } else {
     fillZero(code, shape, shape.queryHeads, all.dqueries);

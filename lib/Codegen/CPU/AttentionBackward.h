@@ -14,7 +14,7 @@
 //
 // In bf16, sums must not be rounded on the way. So of a long sequence a task is
 // either a block of keys, which walks the queries that see it, or a block of
-// queries, which walks the keys that it sees: two products more in return for
+// queries, which walks the keys that it sees: two GEMMs more in return for
 // sums that stay on the stack, in the same order.
 //
 // The walks are in AttentionBackward.cpp; here is what they walk over: heads in
@@ -27,7 +27,7 @@
 #ifndef REPRISE_LIB_CODEGEN_CPU_ATTENTIONBACKWARD_H
 #define REPRISE_LIB_CODEGEN_CPU_ATTENTIONBACKWARD_H
 
-#include "AttentionProducts.h"
+#include "AttentionGemms.h"
 #include "AttentionScores.h"
 #include "RTKernels.h"
 
@@ -121,7 +121,7 @@ struct QueryRows {
   /// What is made of elements of queries.
   void prepare(Code &code, const AttentionShape &shape, const QueryHead &head,
                mlir::Value lse, mlir::Value first) const;
-  /// For products over queries.
+  /// For GEMMs over queries.
   void makeRows(Code &code, const AttentionShape &shape) const;
   /// Brings the gradient to memory.
   void write(Code &code, const AttentionShape &shape, const QueryHead &head,
@@ -164,7 +164,7 @@ struct KeySums {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// What is loaded next, and written, while the products of a tile are computed:
+/// What is loaded next, and written, while the GEMMs of a tile are computed:
 /// those that make it, and those of it.
 struct Next {
   using AllSoon = llvm::SmallVector<Soon>;
@@ -187,10 +187,10 @@ public:
                const BackwardPlan &plan, const MatrixUnit &unit)
       : code(code), shape(shape), plan(plan), unit(unit),
         probs(newTile(code, shape)), dscores(newTile(code, shape)),
-        dscoresOfKeys(shape.hasPairs ? newTile(code, shape) : dscores) {}
+        dscoresOfKeys(shape.hasBF16x2 ? newTile(code, shape) : dscores) {}
 
   /// probs[j] = p * m and dscores[j] = p * (m * dot(dout, value) - delta), zero
-  /// where the query does not see the key, for the products that make the
+  /// where the query does not see the key, for the GEMMs that make the
   /// gradients `of` these. Where all queries see all keys, `meanwhile` gets
   /// every second row of a block.
   void emit(const ScoreStream &stream, const TilePlace &at,

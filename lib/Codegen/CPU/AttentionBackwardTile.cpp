@@ -28,7 +28,7 @@ BackwardPlan::BackwardPlan(const AttentionShape &shape) {
   bool allFit = 4 * all * (keys.padded + values.padded) <= kSumsBytes;
   rowsOfSums = allFit ? all : shape.block;
   hasAllSums = rowsOfSums >= shape.length;
-  beginsOnDiagonal = shape.hasPairs && shape.group() == 1;
+  beginsOnDiagonal = shape.hasBF16x2 && shape.group() == 1;
   isWhole = hasAllSums || shape.element.isF32();
   int64_t numKeyHeads = shape.batch * keys.count;
   keyTasks = numKeyHeads * shape.blocks();
@@ -225,7 +225,7 @@ void GradientTile::store(Value key, Value lane, Gradients of,
     storeQueries(code, shape, dscores, key, lane, gradients);
   }
   // These are the same unless they are pairs.
-  if (of == Gradients::OfQueries || (of == Gradients::All && shape.hasPairs))
+  if (of == Gradients::OfQueries || (of == Gradients::All && shape.hasBF16x2))
     storeKeys(code, shape, dscoresOfKeys, key, lane, gradients);
 }
 

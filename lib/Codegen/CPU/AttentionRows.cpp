@@ -32,7 +32,7 @@ Value attention::newRows(Code &code, const AttentionShape &shape,
 
 Value attention::newRowsOf(Code &code, const AttentionShape &shape,
                            const Heads &heads, Value elements) {
-  return shape.hasPairs ? newRows(code, shape, heads) : elements;
+  return shape.hasBF16x2 ? newRows(code, shape, heads) : elements;
 }
 
 Value attention::newSums(Code &code, const AttentionShape &shape,
@@ -172,7 +172,7 @@ static Value loadRow(Code &code, const AttentionShape &shape, Value base,
 void attention::gather(Code &code, const AttentionShape &shape,
                        const Heads &heads, Value base, Value first,
                        Value elements) {
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     return gatherSums(code, shape, heads, base, first, elements);
   code.loop(code.i64(0), code.i64(shape.block), 1, [&](Value r) {
     copyPairs(code, shape, heads, base, first, r, elements);
@@ -181,7 +181,7 @@ void attention::gather(Code &code, const AttentionShape &shape,
 
 void attention::gatherQueries(Code &code, const AttentionShape &shape,
                               Value base, Value first, Value elements) {
-  if (shape.hasPairs)
+  if (shape.hasBF16x2)
     gather(code, shape, shape.queryHeads, base, first, elements);
   else
     gatherSums(code, shape, shape.queryHeads, base, first, elements,
@@ -212,7 +212,7 @@ void attention::scatter(Code &code, const AttentionShape &shape,
     Value to = code.mul(code.add(first, r), heads.stride());
     Value from = code.mul(r, heads.padded);
     Value times = factor ? factor(r) : Value();
-    if (shape.hasPairs)
+    if (shape.hasBF16x2)
       return roundRow(code, heads, sums, from, times, base, to);
     forVectors(code, heads, [&](Value column, Value mask) {
       Value x = loadLanes(code, sums, code.add(from, column));

@@ -58,7 +58,7 @@ void fillZero(Code &code, const AttentionShape &shape, const Heads &heads,
 /// to[w][r] = from[r][w], of `rows` rows of `cols` words.
 void transpose(Code &code, mlir::Value from, int64_t rows, int64_t cols,
                mlir::Value to);
-/// Elements of a block as what a product over words of them has for rows.
+/// Elements of a block as what a GEMM over words of them has for rows.
 void transposeElements(Code &code, const AttentionShape &shape,
                        const Heads &heads, mlir::Value elements,
                        mlir::Value to);
@@ -104,8 +104,8 @@ using Factor = llvm::function_ref<mlir::Value(mlir::Value row)>;
 void scatter(Code &code, const AttentionShape &shape, const Heads &heads,
              mlir::Value sums, mlir::Value base, mlir::Value first,
              Factor factor = {});
-/// The product of two rows in memory, those at `position` of two heads of what
-/// comes out.
+/// The dot product of two rows in memory, those at `position` of two heads of
+/// what comes out.
 mlir::Value dot(Code &code, const AttentionShape &shape, mlir::Value base,
                 mlir::Value other, mlir::Value position);
 
@@ -138,7 +138,7 @@ void roundRow(Code &code, const Heads &heads, mlir::Value sums,
 /// The bf16 in a vector of pairs.
 constexpr int64_t kHalves = 2 * kLanes;
 /// Two vectors rounded to bf16, the first in the lower half. Denormal numbers
-/// become zeros, which products take them for.
+/// become zeros, which GEMMs take them for.
 mlir::Value roundBoth(Code &code, mlir::ValueRange numbers);
 
 } // namespace reprise::codegen::attention

@@ -34,7 +34,7 @@ void attention::forQueries(Code &code, const AttentionShape &shape, Value ahead,
 
 void attention::forUnseen(Code &code, const AttentionShape &shape, Value keys,
                           function_ref<void(Value)> body) {
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     return;
   Value end = code.add(keys, kTerms - 1);
   end = arith::AndIOp::create(code, end, code.i64(-kTerms));
@@ -77,7 +77,7 @@ Value attention::rowOf(Code &code, const AttentionShape &shape, Value lane,
 
 Value attention::power(Code &code, const AttentionShape &shape,
                        Value exponent) {
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     return code.exp(exponent);
   return math::Exp2Op::create(code, exponent);
 }
@@ -89,14 +89,14 @@ static float exponentScale(const AttentionShape &shape) {
 
 Value attention::exponentOf(Code &code, const AttentionShape &shape,
                             Value score) {
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     return score;
   return code.mul(score, code.splatF32(exponentScale(shape)));
 }
 
 Value attention::exponentLess(Code &code, const AttentionShape &shape,
                               Value score, Value exponent) {
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     return code.sub(score, exponent);
   return code.fma(score, code.splatF32(exponentScale(shape)),
                   arith::NegFOp::create(code, exponent));
@@ -104,14 +104,14 @@ Value attention::exponentLess(Code &code, const AttentionShape &shape,
 
 Value attention::fromLogarithm(Code &code, const AttentionShape &shape,
                                Value number) {
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     return number;
   return code.mul(number, code.splatF32(llvm::numbers::log2e));
 }
 
 Value attention::toLogarithm(Code &code, const AttentionShape &shape,
                              Value exponent) {
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     return exponent;
   return code.mul(exponent, code.splatF32(llvm::numbers::ln2));
 }
@@ -127,12 +127,12 @@ Value attention::weight(Code &code, const AttentionShape &shape, Value p,
 }
 
 //===----------------------------------------------------------------------===//
-// Elements of products
+// Elements of GEMMs
 //===----------------------------------------------------------------------===//
 
 void attention::storeKeys(Code &code, const AttentionShape &shape, Value tile,
                           Value key, Value lane, ValueRange numbers) {
-  if (shape.hasPairs) {
+  if (shape.hasBF16x2) {
     Value both = roundBoth(code, numbers);
     SmallVector<int64_t> order;
     for (int64_t i = 0; i < kLanes; ++i)
@@ -148,7 +148,7 @@ void attention::storeKeys(Code &code, const AttentionShape &shape, Value tile,
 void attention::storeQueries(Code &code, const AttentionShape &shape,
                              Value tile, Value key, Value lane,
                              ValueRange numbers) {
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     return storeKeys(code, shape, tile, key, lane, numbers);
   Value both = roundBoth(code, numbers);
   for (int64_t k = 0; k < 2; ++k) {

@@ -28,7 +28,7 @@ mlir::Value placeOf(Code &code, const AttentionShape &shape, mlir::Value key,
 void forQueries(
     Code &code, const AttentionShape &shape, mlir::Value ahead,
     llvm::function_ref<void(mlir::Value lane, mlir::Value keys)> body);
-/// And `body` for every second key from there up to where products go that have
+/// And `body` for every second key from there up to where GEMMs go that have
 /// these queries: what they read must be zero.
 void forUnseen(Code &code, const AttentionShape &shape, mlir::Value keys,
                llvm::function_ref<void(mlir::Value key)> body);

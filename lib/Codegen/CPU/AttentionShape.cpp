@@ -16,16 +16,16 @@ using namespace reprise::codegen::attention;
 
 AttentionShape::AttentionShape(ShapedType query, int64_t outWidth,
                                int64_t heads, int64_t keyHeads, double scale,
-                               double rate, bool hasPairs)
-    : hasPairs(hasPairs), batch(query.getDimSize(0)),
+                               double rate, bool hasBF16x2)
+    : hasBF16x2(hasBF16x2), batch(query.getDimSize(0)),
       length(query.getDimSize(1)),
-      queryHeads(heads, query.getDimSize(2) / heads, hasPairs),
-      keyHeads(keyHeads, queryHeads.width, hasPairs),
-      valueHeads(keyHeads, outWidth / heads, hasPairs),
-      outHeads(heads, outWidth / heads, hasPairs),
-      block(
-          std::min(blockOf(std::max(queryHeads.width, outHeads.width)),
-                   int64_t(llvm::alignTo(length, hasPairs ? kTerms : kLanes)))),
+      queryHeads(heads, query.getDimSize(2) / heads, hasBF16x2),
+      keyHeads(keyHeads, queryHeads.width, hasBF16x2),
+      valueHeads(keyHeads, outWidth / heads, hasBF16x2),
+      outHeads(heads, outWidth / heads, hasBF16x2),
+      block(std::min(
+          blockOf(std::max(queryHeads.width, outHeads.width)),
+          int64_t(llvm::alignTo(length, hasBF16x2 ? kTerms : kLanes)))),
       element(query.getElementType()), scale(float(scale)), dropout(rate) {}
 
 LogicalResult attention::verifyHeadWidth(Operation *op, Value query, Value out,
@@ -41,7 +41,7 @@ LogicalResult attention::verifyHeadWidth(Operation *op, Value query, Value out,
          << " bytes of stack, but got " << width;
 }
 
-bool codegen::mayHavePairs(Operation *op) {
+bool codegen::mayHaveBF16x2(Operation *op) {
   auto check = [](auto attention) {
     auto query = cast<ShapedType>(attention.getQuery().getType());
     auto out = cast<ShapedType>(attention.getOut().getType());

@@ -13,11 +13,11 @@
 // queries, so the softmax over the keys runs from vector to vector. What a tile
 // works on is copied to the stack first, with rows of whole vectors: rows of a
 // head are far apart in memory, where many fall on the same places of a cache.
-// All products then are of one kind, elements times rows (AttentionProducts.h).
+// All GEMMs then are of one kind, elements times rows (AttentionGemms.h).
 //
 // On the stack everything is made of words of 32 bits: f32 or, for processors
-// with an instruction for their products, pairs of bf16. Terms that follow each
-// other are a word of the elements, and a word of a row for each of its
+// with an instruction that multiplies them, pairs of bf16. Terms that follow
+// each other are a word of the elements, and a word of a row for each of its
 // columns.
 //
 //===----------------------------------------------------------------------===//
@@ -41,7 +41,7 @@ constexpr int64_t kMaxHeadWidth = 1808;
 /// Keys, and queries, of a tile of a long sequence. Results depend on it.
 constexpr int64_t blockOf(int64_t width) { return width <= 256 ? 64 : 16; }
 
-/// Terms, rows and columns of a step of a product on tile registers; terms of
+/// Terms, rows and columns of a step of a GEMM on tile registers; terms of
 /// pairs have zeros up to a multiple of them.
 constexpr int64_t kTerms = 32;
 
@@ -52,9 +52,9 @@ struct Heads {
   /// vectors both. These are zero beyond the width.
   int64_t padded, words;
 
-  Heads(int64_t count, int64_t width, bool hasPairs)
+  Heads(int64_t count, int64_t width, bool hasBF16x2)
       : count(count), width(width), padded(llvm::alignTo(width, kLanes)),
-        words(hasPairs ? llvm::alignTo(width, kTerms) / 2 : padded) {}
+        words(hasBF16x2 ? llvm::alignTo(width, kTerms) / 2 : padded) {}
   int64_t stride() const { return count * width; }
 };
 
@@ -66,11 +66,11 @@ struct AttentionShape {
             mlir::cast<mlir::ShapedType>(op.getOut().getType()).getDimSize(2),
             op.getHeads(), op.getKvHeads() ? *op.getKvHeads() : op.getHeads(),
             op.getScale().convertToDouble(), op.getRate().convertToDouble(),
-            version.pairs) {
+            version.avx512BF16) {
     ranks = int64_t(op.getRanks().value_or(1));
   }
 
-  const bool hasPairs; ///< Products are of pairs of bf16.
+  const bool hasBF16x2; ///< GEMMs are of pairs of bf16.
   int64_t batch, length;
   /// Keys are as wide as queries, and values as what comes out.
   Heads queryHeads, keyHeads, valueHeads, outHeads;
@@ -96,13 +96,13 @@ struct AttentionShape {
     return 1;
   }
   /// What a score is yet to be multiplied by.
-  float scoreScale() const { return hasPairs ? scale : 1; }
+  float scoreScale() const { return hasBF16x2 ? scale : 1; }
   /// What sums of weights are yet to be multiplied by.
-  float weightScale() const { return hasPairs ? dropout.factor : 1; }
+  float weightScale() const { return hasBF16x2 ? dropout.factor : 1; }
 
 private:
   AttentionShape(mlir::ShapedType query, int64_t outWidth, int64_t heads,
-                 int64_t keyHeads, double scale, double rate, bool hasPairs);
+                 int64_t keyHeads, double scale, double rate, bool hasBF16x2);
 };
 
 /// Of an op whose heads are a part of those of all ranks, the number of the

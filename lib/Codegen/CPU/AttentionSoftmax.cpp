@@ -130,7 +130,7 @@ void Softmax::add(const QueryBlock &queries, Value bh, Value first, Value ahead,
     here = exponentOf(code, shape, here);
     Value now = greater(code, old, here);
     Value isRaised;
-    if (shape.hasPairs) {
+    if (shape.hasBF16x2) {
       isRaised = arith::CmpFOp::create(code, arith::CmpFPredicate::OGT, here,
                                        code.add(old, code.splatF32(kSlack)));
       now = code.select(isRaised, here, old);
@@ -144,7 +144,7 @@ void Softmax::add(const QueryBlock &queries, Value bh, Value first, Value ahead,
     code.store(now, queries.maxima, lane);
     code.store(total, queries.totals, lane);
     code.store(decay, queries.factors, lane);
-    if (shape.hasPairs)
+    if (shape.hasBF16x2)
       scaleSums(queries, lane, isRaised, first);
   });
 }

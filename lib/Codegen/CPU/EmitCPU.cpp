@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "AmxRegisters.h"
+#include "BF16x2.h"
 #include "Kernel.h"
-#include "Pairs.h"
 #include "Prefetch.h"
 #include "RTKernels.h"
 #include "Segments.h"
@@ -98,7 +98,7 @@ void codegen::chooseLanes(Code &code, const LoopNest &nest,
   });
   bool areRounded = llvm::all_of(
       types, [](Type type) { return getElementTypeOrSelf(type).isBF16(); });
-  if (!kernel.wide || nest.cols < kSumVectors * kLanes || types.empty() ||
+  if (!kernel.avx512 || nest.cols < kSumVectors * kLanes || types.empty() ||
       !areRounded || drawsRandomWords(source))
     return;
   code.lanes = 2 * kLanes;
@@ -151,10 +151,10 @@ static LLVM::LLVMFuncOp emitVersion(func::FuncOp source, Operation *op,
                })
                .Default([](Operation *other) {
                  return other->emitOpError("needs to be in a schedule on a "
-                                           "CPU, whose runtime makes products");
+                                           "CPU, whose runtime makes GEMMs");
                })
          : emitLoops(code, kernel);
-  if (version.wide)
+  if (version.avx512)
     setWide(kernel.function);
   if (succeeded(result))
     return kernel.function;
@@ -174,7 +174,7 @@ static LogicalResult emitKernel(func::FuncOp source, Registers registers) {
   if (failed(op))
     return failure();
   LLVM::LLVMFuncOp kernel = emitVersion(
-      source, *op, source.getName(), {/*wide=*/registers == Registers::Wide});
+      source, *op, source.getName(), {/*avx512=*/registers == Registers::Wide});
   if (!kernel)
     return failure();
   kernel->setAttr(rt::kKernelAttr, UnitAttr::get(source.getContext()));
@@ -184,22 +184,23 @@ static LogicalResult emitKernel(func::FuncOp source, Registers registers) {
         emitVersion(source, *op, (source.getName() + suffix).str(), version);
     if (!function)
       return failure();
-    function.setTargetCpu(StringRef(kWideProcessor));
+    function.setTargetCpu(StringRef(kAVX512Processor));
     if (!features.empty())
       setFeatures(function, features);
     kernel->setAttr(attribute, FlatSymbolRefAttr::get(function));
     return success();
   };
   if (registers == Registers::Both && gainsFromWidth(source, *op) &&
-      failed(add(".wide", rt::kWideAttr, {/*wide=*/true})))
+      failed(add(".avx512", rt::kAVX512Attr, {/*avx512=*/true})))
     return failure();
-  // Whatever the processor that kernels are for: as of products, which bits
+  // Whatever the processor that kernels are for: as of GEMMs, which bits
   // there are is for the one to say that runs them.
-  if (*op && mayHavePairs(*op) &&
-      (failed(add(".pairs", rt::kPairsAttr, {/*wide=*/true, /*pairs=*/true},
-                  kPairsFeatures)) ||
+  if (*op && mayHaveBF16x2(*op) &&
+      (failed(add(".avx512_bf16", rt::kAVX512BF16Attr,
+                  {/*avx512=*/true, /*avx512BF16=*/true},
+                  kAVX512BF16Features)) ||
        failed(add(".amx", rt::kAmxAttr,
-                  {/*wide=*/true, /*pairs=*/true, /*tiles=*/true},
+                  {/*avx512=*/true, /*avx512BF16=*/true, /*amx=*/true},
                   kAmxFeatures))))
     return failure();
   source.erase();

@@ -1,4 +1,4 @@
-//===- EmitMicroKernels.cpp - Tiles of matrix products ----------*- C++ -*-===//
+//===- EmitMicroKernels.cpp - Tiles of GEMMs --------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -66,14 +66,14 @@ static_assert(haveBlocksOfSquares(), "squares are summed tile by tile");
 ArrayRef<MicroKernel> codegen::getMicroKernels() { return kMicroKernels; }
 
 std::string MicroKernel::symbol() const {
-  StringRef suffix = isAmx()      ? "amx"
-                     : hasPairs() ? "bf16"
-                                  : StringRef(cpu).take_back(2);
+  StringRef suffix = isAmx()       ? "amx"
+                     : hasBF16x2() ? "bf16"
+                                   : StringRef(cpu).take_back(2);
   return "reprise_micro_" + std::to_string(rows) + "x" + std::to_string(cols) +
          "_" + suffix.str();
 }
 
-/// Alpha times the sums. It is 1 for most products, which then do without as
+/// Alpha times the sums. It is 1 for most GEMMs, which then do without as
 /// many multiplications as half a step has, or of a short tile a hundredth.
 static SmallVector<Value> emitScaling(Code &code, const Fields &fields,
                                       ValueRange sums) {
@@ -210,7 +210,7 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile,
     setWide(function);
   if (tile.isAmx())
     setFeatures(function, kAmxFeatures);
-  else if (tile.hasPairs())
+  else if (tile.hasBF16x2())
     setFeatures(function, {"+avx512bf16"});
   OpBuilder::InsertionGuard guard(code);
   Block *entry = function.addEntryBlock(code);
@@ -227,7 +227,7 @@ static void emitMicroKernel(Code &code, const MicroKernel &tile,
   LLVM::ReturnOp::create(code, ValueRange());
 }
 
-/// Whether a product of `module` is of bf16, or there is none to tell.
+/// Whether a GEMM of `module` is of bf16, or there is none to tell.
 static bool mayHaveBF16(ModuleOp module) {
   bool isAny = false, isBF16 = false;
   module.walk([&](rt::GemmOp gemm) {
@@ -246,7 +246,7 @@ struct EmitMicroKernels
     code.setInsertionPointToEnd(module.getBody());
     bool mayRound = mayHaveBF16(module);
     for (const MicroKernel &tile : kMicroKernels)
-      if (mayRound || !tile.hasPairs())
+      if (mayRound || !tile.hasBF16x2())
         emitMicroKernel(code, tile, mayRound);
   }
 };

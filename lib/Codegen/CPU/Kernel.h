@@ -17,9 +17,9 @@ class LoopNest;
 
 /// What the processor has that a version of a kernel is for.
 struct Version {
-  bool wide = false;  ///< 32 registers of 16 lanes
-  bool pairs = false; ///< and an instruction for products of pairs of bf16
-  bool tiles = false; ///< and tile registers, configured
+  bool avx512 = false;     ///< 32 registers of 16 lanes
+  bool avx512BF16 = false; ///< and dot products of pairs of bf16
+  bool amx = false;        ///< and tile registers, configured
 };
 
 /// A kernel while it is emitted: the new function, open at its entry.

@@ -192,7 +192,7 @@ static SmallVector<Value> emitStores(Code &code, const MicroKernel &tile,
     // LLVM takes a vector apart where there is no instruction for it.
     VectorType narrow = code.lanesOf(code.getBF16Type());
     for (Value &value : values)
-      value = tile.hasPairs()
+      value = tile.hasBF16x2()
                   ? Value(LLVM::FPTruncOp::create(code, narrow, value))
                   : Value(arith::TruncFOp::create(code, narrow, value));
   }

@@ -1,4 +1,4 @@
-//===- MicroKernelSteps.cpp - Steps of a product's tile ---------*- C++ -*-===//
+//===- MicroKernelSteps.cpp - Steps of a GEMM's tile ------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -8,7 +8,7 @@
 
 #include "MicroKernelSteps.h"
 
-#include "Pairs.h"
+#include "BF16x2.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -44,12 +44,12 @@ static void copyWords(Code &code, const MicroKernel &tile, Value from, Value to,
 }
 
 static Type wordOf(Code &code, const MicroKernel &tile) {
-  return tile.hasPairs() ? Type(code.getI32Type()) : code.getF32Type();
+  return tile.hasBF16x2() ? Type(code.getI32Type()) : code.getF32Type();
 }
 
 /// What rows of a matrix are made of.
 static Type elementOf(Code &code, const MicroKernel &tile) {
-  return tile.hasPairs() ? Type(code.getI16Type()) : code.getF32Type();
+  return tile.hasBF16x2() ? Type(code.getI16Type()) : code.getF32Type();
 }
 
 /// `count` words of row `p` of a panel, from the source's element `first` on:
@@ -61,7 +61,7 @@ static SmallVector<Value> emitRowOfSource(Code &code, const MicroKernel &tile,
     return loadOperand(code, VectorType::get({count}, element), source.data,
                        code.add(row, first));
   };
-  if (!tile.hasPairs())
+  if (!tile.hasBF16x2())
     return {load(code.getF32Type(), code.mul(p, source.ld))};
   Value row = code.mul(code.mul(p, 2), source.ld);
   Value even = load(code.getI16Type(), row);
@@ -85,7 +85,7 @@ static void emitTransposition(Code &code, const MicroKernel &tile,
   assert(tile.rows % 4 == 0 && "lines are transposed by four");
   Type word = wordOf(code, tile);
   Type element = elementOf(code, tile);
-  int64_t perWord = tile.hasPairs() ? 2 : 1;
+  int64_t perWord = tile.hasBF16x2() ? 2 : 1;
   auto four = VectorType::get({kUnroll}, word);
   auto loadLine = [&](int64_t line) -> Value {
     Value at = code.add(code.mul(panels.source.ld, line), code.mul(p, perWord));
@@ -127,7 +127,7 @@ static bool readsRows(const MicroKernel &tile, Form form) {
 
 /// Whether rows of A are multiplied by where they lie, and then copied.
 static bool copiesRows(const MicroKernel &tile, Form form) {
-  return form == Form::CopiesA && !tile.hasPairs();
+  return form == Form::CopiesA && !tile.hasBF16x2();
 }
 
 SmallVector<Value> codegen::getFirstRows(Code &code, const MicroKernel &tile,
@@ -164,7 +164,7 @@ static constexpr int64_t kCopiedAhead = 16;
 static void fetchCopied(Code &code, const MicroKernel &tile,
                         const Source &source, Value step) {
   Type element = elementOf(code, tile);
-  const int64_t perWord = tile.hasPairs() ? 2 : 1;
+  const int64_t perWord = tile.hasBF16x2() ? 2 : 1;
   Value row = code.mul(code.mul(step, perWord), source.ld);
   for (int64_t i = 0; i < perWord; ++i, row = code.add(row, source.ld))
     LLVM::Prefetch::create(code, code.address(source.data, element, row),
@@ -172,7 +172,7 @@ static void fetchCopied(Code &code, const MicroKernel &tile,
 }
 
 /// Copies rows of the depth, two as one of pairs. (Twelve words at once are
-/// less code, but a shuffle across a wide register: a product took 1 % longer.)
+/// less code, but a shuffle across a wide register: a GEMM took 1 % longer.)
 static void emitPairs(Code &code, const MicroKernel &tile, const Panels &panels,
                       Value p) {
   for (int64_t step = 0; step < kUnroll; ++step) {
@@ -191,7 +191,7 @@ void codegen::emitPackingOfA(Code &code, const MicroKernel &tile,
                              const Panels &panels, Value p) {
   if (panels.form == Form::TransposesA && !packsByWords(tile))
     emitTransposition(code, tile, panels, p);
-  if (panels.form == Form::CopiesA && tile.hasPairs())
+  if (panels.form == Form::CopiesA && tile.hasBF16x2())
     emitPairs(code, tile, panels, p);
 }
 
@@ -204,7 +204,7 @@ void codegen::emitRowOfB(Code &code, const MicroKernel &tile,
         code.address(packed, word, code.mul(row, tile.cols)), tile.cols);
   }
   SmallVector<Value> words;
-  int64_t step = tile.hasPairs() ? 2 * kLanes : kLanes;
+  int64_t step = tile.hasBF16x2() ? 2 * kLanes : kLanes;
   for (int64_t c = 0; c < tile.cols; c += step)
     llvm::append_range(words,
                        emitRowOfSource(code, tile, source, row, c, step));

@@ -42,9 +42,9 @@ mlir::LogicalResult emitRouting(Code &code, rt::CountChoicesOp op,
 mlir::LogicalResult emitColumnMoves(Code &code, const ColumnMoves &moves,
                                     mlir::Operation *op, Kernel &kernel);
 
-/// Whether tile registers can make the products of `op`: attention in bf16, of
+/// Whether tile registers can make the GEMMs of `op`: attention in bf16, of
 /// heads with blocks that are large enough.
-bool mayHavePairs(mlir::Operation *op);
+bool mayHaveBF16x2(mlir::Operation *op);
 
 } // namespace reprise::codegen
 

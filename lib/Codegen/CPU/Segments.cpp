@@ -115,7 +115,7 @@ static LogicalResult emitRowPairs(Code &code, Kernel &kernel, unsigned packed,
   if (failed(nest))
     return failure();
   constexpr int64_t kCols = REPRISE_PACKED_COLS;
-  llvm::SaveAndRestore lanes(code.lanes, kernel.wide ? 2 * kLanes : kLanes);
+  llvm::SaveAndRestore lanes(code.lanes, kernel.avx512 ? 2 * kLanes : kLanes);
   Expressions here(code, *nest, kernel);
   here.enterTask();
   code.loop(from, to, 1, [&](Value pair) {

@@ -16,7 +16,7 @@
 
 #include "Attention.h"
 #include "AsyncCopies.h"
-#include "AttentionProducts.h"
+#include "AttentionGemms.h"
 #include "AttentionScores.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -124,10 +124,10 @@ void ForwardEmitter::emit() {
 ForwardEmitter::Values ForwardEmitter::step(ValueRange state,
                                             const Scores &where, Value keys,
                                             Value values) {
-  Values scores = masked(
-      code, division,
-      unit->finish(unit->products(tiles.own(0), keys, shape.width, queries)),
-      where);
+  Values scores =
+      masked(code, division,
+             unit->finish(unit->gemm(tiles.own(0), keys, shape.width, queries)),
+             where);
   Values factors = dropout.factors(where);
   // In powers of two: p = 2^(log2(e) scale (score - max)).
   Value scale = code.f32(shape.scale / kLn2);
@@ -157,7 +157,7 @@ ForwardEmitter::Values ForwardEmitter::step(ValueRange state,
   }
   for (size_t i = 0; i < sums.size(); ++i)
     sums[i] = code.mul(sums[i], decay[i / 2 % 2]);
-  next.append(unit->finish(unit->addProducts(sums, scores, values)));
+  next.append(unit->finish(unit->addGemm(sums, scores, values)));
   return next;
 }
 

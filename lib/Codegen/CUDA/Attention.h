@@ -31,7 +31,7 @@ struct AttentionPlaces {
 };
 
 // Each writes the body of a kernel at the insertion point, or fails at the op.
-// The form with products of four warps together (WarpGroup.h) has as many
+// The form with MMAs of four warps together (WarpGroup.h) has as many
 // blocks and threads as the other one.
 mlir::FailureOr<LaunchShape> emitAttention(codegen::Code &code,
                                            rt::AttentionOp op,

@@ -24,7 +24,7 @@
 
 #include "AsyncCopies.h"
 #include "Attention.h"
-#include "AttentionProducts.h"
+#include "AttentionGemms.h"
 #include "AttentionRowNumbers.h"
 #include "AttentionScores.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -159,16 +159,15 @@ void BackwardEmitter::emit() {
 
 /// Weights with their dropout, p * m, and gradients of scores but for the
 /// scale, p * (m * dot(dout, value) - delta). What `beside` writes needs no
-/// products, and is done while they are under way.
+/// GEMMs, and is done while they are under way.
 BackwardEmitter::Weights BackwardEmitter::weights(
     const Scores &where, Value step, function_ref<void()> beside,
     function_ref<Value(size_t)> logSum, function_ref<Value(size_t)> delta) {
   if (!unit->isAsync())
     beside();
-  Values scores =
-      unit->products(tiles.own(0), tiles.walked(step, 0), shape.width);
+  Values scores = unit->gemm(tiles.own(0), tiles.walked(step, 0), shape.width);
   Values gradients =
-      unit->products(tiles.own(1), tiles.walked(step, 1), shape.valueWidth);
+      unit->gemm(tiles.own(1), tiles.walked(step, 1), shape.valueWidth);
   if (unit->isAsync())
     beside();
   scores = masked(code, division, unit->finish(scores, /*later=*/1), where);
@@ -241,10 +240,10 @@ BackwardEmitter::Values BackwardEmitter::addQueries(const QueryWalk &walk,
       where, step, writeNumbers,
       [&](size_t i) { return numbers.logSum(column(i)); },
       [&](size_t i) { return numbers.delta(column(i), division.tileRows); });
-  Values more = unit->addProducts(sums.drop_front(width), found.kept,
-                                  tiles.walked(step, 1));
-  Values next = unit->addProducts(sums.take_front(width), found.gradients,
-                                  tiles.walked(step, 0));
+  Values more =
+      unit->addGemm(sums.drop_front(width), found.kept, tiles.walked(step, 1));
+  Values next = unit->addGemm(sums.take_front(width), found.gradients,
+                              tiles.walked(step, 0));
   next.append(more);
   return unit->finish(next);
 }
@@ -325,7 +324,7 @@ void BackwardEmitter::ownQueries(Value index) {
             [&](size_t i) { return logSums[i / 2 % 2]; },
             [&](size_t i) { return deltas[i / 2 % 2]; });
         return unit->finish(
-            unit->addProducts(sums, found.gradients, tiles.walked(step, 0)));
+            unit->addGemm(sums, found.gradients, tiles.walked(step, 0)));
       });
   Values scale(2, code.f32(shape.scale));
   tiles.store(buffers.dquery(entry, inEntry), first, sums, scale);

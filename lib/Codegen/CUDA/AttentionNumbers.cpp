@@ -1,4 +1,4 @@
-//===- AttentionNumbers.cpp - Products of f32 -------------------*- C++ -*-===//
+//===- AttentionNumbers.cpp - GEMMs of f32 ----------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionProducts.h"
+#include "AttentionGemms.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -18,15 +18,15 @@ class NumberUnit : public MatrixUnit {
 public:
   using MatrixUnit::MatrixUnit;
 
-  Values products(Value own, Value tile, int64_t width,
-                  ValueRange kept) const override;
-  Values addProducts(ValueRange sums, ValueRange weights,
-                     Value tile) const override;
+  Values gemm(Value own, Value tile, int64_t width,
+              ValueRange kept) const override;
+  Values addGemm(ValueRange sums, ValueRange weights,
+                 Value tile) const override;
 };
 } // namespace
 
-MatrixUnit::Values NumberUnit::products(Value own, Value tile, int64_t width,
-                                        ValueRange) const {
+MatrixUnit::Values NumberUnit::gemm(Value own, Value tile, int64_t width,
+                                    ValueRange) const {
   VectorType four = VectorType::get({4}, code.getF32Type());
   Value low = code.add(own, code.mul(ownRow(code, 0), layout.strideBytes));
   Value first = code.add(tile, code.mul(code.quad, 2 * layout.strideBytes));
@@ -56,8 +56,8 @@ MatrixUnit::Values NumberUnit::products(Value own, Value tile, int64_t width,
       });
 }
 
-MatrixUnit::Values NumberUnit::addProducts(ValueRange sums, ValueRange weights,
-                                           Value tile) const {
+MatrixUnit::Values NumberUnit::addGemm(ValueRange sums, ValueRange weights,
+                                       Value tile) const {
   VectorType two = VectorType::get({2}, code.getF32Type());
   VectorType four = VectorType::get({4}, code.getF32Type());
   int64_t stride = layout.weightStride;

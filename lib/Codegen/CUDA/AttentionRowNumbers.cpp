@@ -31,9 +31,8 @@ Value RowNumbers::lseCopy(Value step) const {
 
 /// Part `part` of `parts` of dot(a[row], tile[tileRow]): every parts-th vector,
 /// or element where rows begin anywhere.
-Value RowNumbers::sumOfProducts(const Matrix &a, Value row, Value tile,
-                                Value tileRow, Value part,
-                                int64_t parts) const {
+Value RowNumbers::dotOf(const Matrix &a, Value row, Value tile, Value tileRow,
+                        Value part, int64_t parts) const {
   int64_t size =
       hasVectors(shape, a.width) ? kVectorBytes / shape.elementBytes() : 1;
   Type type = shape.element;
@@ -119,7 +118,7 @@ void RowNumbers::write(const Source &source, Value dout, Value first,
                             code.widen(position));
     logSum =
         loadDevice(code, code.getF32Type(), toDevice(code, source.lse), offset);
-    sum = sumOfProducts(source.out, position, dout, row, part, parts);
+    sum = dotOf(source.out, position, dout, row, part, parts);
   }
   sum = reduceLanes(code, sum, parts,
                     [&](Value a, Value b) { return code.add(a, b); });

@@ -31,7 +31,7 @@ public:
       : code(code), shape(shape), division(division), tiles(tiles),
         layout(tiles.layout) {}
 
-  /// Begins to copy what `write` reads, where products are under way while it
+  /// Begins to copy what `write` reads, where GEMMs are under way while it
   /// does: for `rows` queries from `first` on.
   void copy(const Source &source, mlir::Value first, int64_t rows,
             mlir::Value step) const;
@@ -50,9 +50,8 @@ private:
   mlir::Value sumOfCopies(mlir::Value a, mlir::Value b, int64_t rows,
                           mlir::Value row, mlir::Value part,
                           int64_t parts) const;
-  mlir::Value sumOfProducts(const Matrix &a, mlir::Value row, mlir::Value tile,
-                            mlir::Value tileRow, mlir::Value part,
-                            int64_t parts) const;
+  mlir::Value dotOf(const Matrix &a, mlir::Value row, mlir::Value tile,
+                    mlir::Value tileRow, mlir::Value part, int64_t parts) const;
 
   Warp &code;
   const AttentionShape &shape;

@@ -10,7 +10,7 @@
 // it is divided: all that is decided before any code is written.
 //
 // A block of threads owns some rows, 16 for each of its warps, and walks over
-// tiles of others: a product is of the own rows by those of a tile. Columns
+// tiles of others: a GEMM is of the own rows by those of a tile. Columns
 // beyond the width of a head are zero, and so are rows beyond the length of the
 // sequence.
 //
@@ -67,7 +67,7 @@ enum class Direction { Forward, Backward };
 struct Division {
   Direction direction;
   int64_t warps, tileRows;
-  bool byWarpGroup = false; ///< products are those of WarpGroup.h
+  bool byWarpGroup = false; ///< MMAs are those of WarpGroup.h
   int64_t ownRows() const { return warps * kWarpRows; }
   int64_t threads() const { return warps * kWarpSize; }
   /// Tiles of own rows: queries, or with them gradients, or keys and values.
@@ -82,7 +82,7 @@ constexpr int64_t kVectorBytes = 16;
 ///   own tiles | walked tiles, two for each of two steps | f32 weights of the
 ///   own rows | copies of rows of out, and of lse | two f32 for each row
 ///
-/// f32 weights lie there on the way from one product to the next; copies are
+/// f32 weights lie there on the way from one GEMM to the next; copies are
 /// those for `RowNumbers::write`, of two steps or of the own queries.
 struct SharedLayout {
   SharedLayout(const AttentionShape &shape, const Division &division);
@@ -100,7 +100,7 @@ constexpr int64_t kSharedBytes = 99 << 10, kMaxHeadWidth = 256;
 /// whose sums fit into registers.
 Division divide(const AttentionShape &shape, Direction direction,
                 bool byWarpGroup);
-/// Whether four warps can make the products of that division together.
+/// Whether four warps can make the GEMMs of that division together.
 bool canDivideByWarpGroup(const AttentionShape &shape, Direction direction);
 /// A launch of so many blocks with that.
 LaunchShape launchOf(const AttentionShape &shape, const Division &division,

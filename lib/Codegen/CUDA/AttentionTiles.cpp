@@ -138,7 +138,7 @@ SharedTiles::Values SharedTiles::walk(Value count, ValueRange state,
                      [&](Value step, ValueRange old) {
                        waitForCopies(code, 0);
                        if (division.byWarpGroup)
-                         showToProducts(code);
+                         showToMmas(code);
                        // What this step reads is there, and nobody reads what
                        // the last step read: the next copies may land there.
                        barrier(code);

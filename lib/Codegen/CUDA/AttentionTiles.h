@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tiles lie in shared memory as products read them (AttentionProducts.h): for
+// Tiles lie in shared memory as GEMMs read them (AttentionGemms.h): for
 // those of four warps in panels, otherwise row by row, with 16 bytes between
 // rows that keep the threads of a warp from meeting in one bank.
 //

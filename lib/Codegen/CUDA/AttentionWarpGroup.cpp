@@ -1,4 +1,4 @@
-//===- AttentionWarpGroup.cpp - Products of four warps together -*- C++ -*-===//
+//===- AttentionWarpGroup.cpp - MMAs of four warps together -----*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionProducts.h"
+#include "AttentionGemms.h"
 #include "WarpGroup.h"
 
 using namespace mlir;
@@ -20,20 +20,20 @@ public:
 
   bool isAsync() const override { return true; }
   Values finish(ValueRange values, int64_t later) const override {
-    return waitForProducts(code, values, later);
+    return waitForMmas(code, values, later);
   }
-  Values products(Value own, Value tile, int64_t width,
-                  ValueRange kept) const override;
-  Values addProducts(ValueRange sums, ValueRange weights,
-                     Value tile) const override;
+  Values gemm(Value own, Value tile, int64_t width,
+              ValueRange kept) const override;
+  Values addGemm(ValueRange sums, ValueRange weights,
+                 Value tile) const override;
 };
 } // namespace
 
-MatrixUnit::Values WarpGroupUnit::products(Value own, Value tile, int64_t width,
-                                           ValueRange) const {
+MatrixUnit::Values WarpGroupUnit::gemm(Value own, Value tile, int64_t width,
+                                       ValueRange) const {
   Value a = describeMatrix(code, own), b = describeMatrix(code, tile);
   Values sums;
-  fenceProducts(code);
+  fenceMmas(code);
   for (int64_t k = 0; k < width; k += 16) {
     // Sixteen terms are two vectors of every row of a panel.
     int64_t panel = k / kPanelColumns, within = 2 * (k % kPanelColumns);
@@ -41,37 +41,36 @@ MatrixUnit::Values WarpGroupUnit::products(Value own, Value tile, int64_t width,
       return advanceMatrix(code, matrix,
                            panel * rows * kPanelRowBytes + within);
     };
-    sums = beginProduct(code, sums, part(a, division.ownRows()),
-                        part(b, division.tileRows), division.tileRows,
-                        /*byTerms=*/false);
+    sums = beginMma(code, sums, part(a, division.ownRows()),
+                    part(b, division.tileRows), division.tileRows,
+                    /*byTerms=*/false);
   }
-  commitProducts(code);
+  commitMmas(code);
   return sums;
 }
 
-MatrixUnit::Values WarpGroupUnit::addProducts(ValueRange old,
-                                              ValueRange weights,
-                                              Value tile) const {
+MatrixUnit::Values WarpGroupUnit::addGemm(ValueRange old, ValueRange weights,
+                                          Value tile) const {
   Value b = describeMatrix(code, tile);
   Values sums(old), packed;
   for (size_t i = 0; i < weights.size(); i += 2)
     packed.push_back(pack(code, weights[i], weights[i + 1]));
   size_t count = sums.size();
   sums.append(packed);
-  sums = fenceProducts(code, sums);
+  sums = fenceMmas(code, sums);
   packed.assign(sums.begin() + count, sums.end());
   sums.truncate(count);
   for (int64_t k = 0; k < division.tileRows; k += 16)
     for (int64_t c = 0; c < int64_t(2 * old.size()); c += kPanelColumns) {
       int64_t rows = c / kPanelColumns * division.tileRows + k;
       MutableArrayRef<Value> part(sums.data() + c / 2, kPanelColumns / 2);
-      llvm::copy(beginProduct(code, ValueRange(ArrayRef<Value>(part)),
-                              ValueRange(packed).slice(k / 4, 4),
-                              advanceMatrix(code, b, rows * kPanelRowBytes),
-                              kPanelColumns, /*byTerms=*/true),
+      llvm::copy(beginMma(code, ValueRange(ArrayRef<Value>(part)),
+                          ValueRange(packed).slice(k / 4, 4),
+                          advanceMatrix(code, b, rows * kPanelRowBytes),
+                          kPanelColumns, /*byTerms=*/true),
                  part.begin());
     }
-  commitProducts(code);
+  commitMmas(code);
   return sums;
 }
 

@@ -68,7 +68,7 @@ private:
 };
 
 /// Bytes of a vector in shared memory, and what the whole of it is aligned to:
-/// products of four warps read panels whose vectors change places by the bits
+/// MMAs of four warps read panels whose vectors change places by the bits
 /// of their addresses (WarpGroup.h), so these begin where that begins anew.
 constexpr int64_t kSharedVector = 16, kSharedAlignment = 1024;
 

@@ -270,7 +270,7 @@ emitAttentionKernel(DeviceCode &code, Op op, DeviceKernel &kernel,
   return success();
 }
 
-/// And, where there is one, the form for the chip with other products. Launches
+/// And, where there is one, the form for the chip with other MMAs. Launches
 /// are the same: they have the shared memory that either needs.
 template <typename Op>
 static LogicalResult emitAttentionKernels(DeviceCode &code, Op op,
@@ -324,7 +324,7 @@ static LogicalResult emitKernel(func::FuncOp source, gpu::GPUModuleOp device) {
                   return emitColumnMoves(code, ColumnMoves(op), op, kernel);
                 })
                 .Case([&](rt::GemmOp op) {
-                  return emitGroupedProduct(code, op, kernel);
+                  return emitGroupedGemm(code, op, kernel);
                 })
                 .Default([](Operation *other) {
                   return other->emitOpError("has no code for GPUs");

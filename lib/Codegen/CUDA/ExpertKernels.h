@@ -32,9 +32,9 @@ mlir::LogicalResult emitRouting(DeviceCode &code, rt::CountRowsOp op,
 mlir::LogicalResult emitRouting(DeviceCode &code, rt::CountChoicesOp op,
                                 DeviceKernel &kernel);
 
-/// A product of rows that belong to groups.
-mlir::LogicalResult emitGroupedProduct(DeviceCode &code, rt::GemmOp op,
-                                       DeviceKernel &kernel);
+/// A GEMM of rows that belong to groups.
+mlir::LogicalResult emitGroupedGemm(DeviceCode &code, rt::GemmOp op,
+                                    DeviceKernel &kernel);
 
 // Columns of latent attention.
 mlir::LogicalResult emitColumnMoves(DeviceCode &code,

@@ -69,7 +69,7 @@ LogicalResult cuda::emitSegments(DeviceCode &code, DeviceKernel &kernel) {
   for (const Family &family : *families)
     if (family.segments.front().packed)
       return kernel.source.emitOpError(
-          "needs results as rows: products of a GPU read none that are packed");
+          "needs results as rows: GEMMs of a GPU read none that are packed");
   code.lanes = kLanesOfSegments;
   SegmentTables tables(*families, kBlock);
   BlockTable blocks(code, kernel, tables.blocks);

@@ -196,13 +196,13 @@ Warp::Values cuda::multiply(Warp &code, ValueRange a, ValueRange b,
                             ValueRange c) {
   SmallVector<Type> four(4, code.getF32Type());
   auto type = LLVM::LLVMStructType::getLiteral(code.getContext(), four);
-  Value product = NVVM::MmaOp::create(
+  Value mma = NVVM::MmaOp::create(
       code, type, a, b, c, {16, 8, 16}, std::nullopt, std::nullopt,
       std::array{NVVM::MMATypes::bf16, NVVM::MMATypes::bf16},
       std::array{NVVM::MMALayout::row, NVVM::MMALayout::col});
   Warp::Values parts;
   for (int64_t i = 0; i < 4; ++i)
-    parts.push_back(LLVM::ExtractValueOp::create(code, product, i));
+    parts.push_back(LLVM::ExtractValueOp::create(code, mma, i));
   return parts;
 }
 

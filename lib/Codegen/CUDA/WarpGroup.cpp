@@ -1,4 +1,4 @@
-//===- WarpGroup.cpp - Products of four warps together ----------*- C++ -*-===//
+//===- WarpGroup.cpp - MMAs of four warps together --------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -54,7 +54,7 @@ static Warp::Values instruct(Warp &code, const llvm::Twine &text,
   return parts;
 }
 
-void cuda::showToProducts(Warp &code) {
+void cuda::showToMmas(Warp &code) {
   instruct(code, "fence.proxy.async.shared::cta;");
 }
 
@@ -69,13 +69,13 @@ Value cuda::advanceMatrix(Warp &code, Value matrix, int64_t bytes) {
   return code.add(matrix, bytes / kUnit);
 }
 
-Warp::Values cuda::fenceProducts(Warp &code, ValueRange values) {
+Warp::Values cuda::fenceMmas(Warp &code, ValueRange values) {
   return instruct(code, "wgmma.fence.sync.aligned;", values.size(),
                   /*updates=*/true, "", values);
 }
 
-Warp::Values cuda::beginProduct(Warp &code, ValueRange sums, ValueRange a,
-                                Value b, int64_t columns, bool byTerms) {
+Warp::Values cuda::beginMma(Warp &code, ValueRange sums, ValueRange a, Value b,
+                            int64_t columns, bool byTerms) {
   size_t results = columns / 2, next = 0;
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -109,12 +109,11 @@ Warp::Values cuda::beginProduct(Warp &code, ValueRange sums, ValueRange a,
   return instruct(code, text, results, !sums.empty(), arguments, values);
 }
 
-void cuda::commitProducts(Warp &code) {
+void cuda::commitMmas(Warp &code) {
   instruct(code, "wgmma.commit_group.sync.aligned;");
 }
 
-Warp::Values cuda::waitForProducts(Warp &code, ValueRange values,
-                                   int64_t groups) {
+Warp::Values cuda::waitForMmas(Warp &code, ValueRange values, int64_t groups) {
   return instruct(code, "wgmma.wait_group.sync.aligned " + Twine(groups) + ";",
                   values.size(), /*updates=*/true, "", values);
 }

@@ -1,4 +1,4 @@
-//===- WarpGroup.h - Products of four warps together ------------*- C++ -*-===//
+//===- WarpGroup.h - MMAs of four warps together ----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -29,7 +29,7 @@
 
 namespace reprise::cuda {
 
-/// The one chip that has these products.
+/// The one chip that has these MMAs.
 constexpr llvm::StringLiteral kWarpGroupChip = "sm_90a";
 
 constexpr int64_t kWarpGroup = 4;       ///< warps
@@ -39,28 +39,27 @@ constexpr int64_t kPanelRowBytes = 128; ///< of them
 constexpr int64_t kPanelAlignment = 8 * kPanelRowBytes;
 
 /// What the threads' own writes to shared memory and copies that have landed
-/// are to products that begin after the next barrier.
-void showToProducts(Warp &code);
+/// are to MMAs that begin after the next barrier.
+void showToMmas(Warp &code);
 
 /// A matrix at `offset` of shared memory, in one panel, as a factor.
 mlir::Value describeMatrix(Warp &code, mlir::Value offset);
 /// The same matrix from `bytes` further on, where that is a multiple of 16.
 mlir::Value advanceMatrix(Warp &code, mlir::Value matrix, int64_t bytes);
 
-/// Before the first product that reads or adds to registers written since:
+/// Before the first MMA that reads or adds to registers written since:
 /// `values`, f32 or i32, are there when it begins.
-Warp::Values fenceProducts(Warp &code, mlir::ValueRange values = {});
+Warp::Values fenceMmas(Warp &code, mlir::ValueRange values = {});
 /// Begins sums + a b, or a b without `sums`: a has 64 rows of 16 terms, either
 /// four registers as mma.sync has them or one description; b has 16 terms of
 /// `columns` columns, term by term if `byTerms`, otherwise column by column.
-/// What comes back are numbers only behind `waitForProducts`.
-Warp::Values beginProduct(Warp &code, mlir::ValueRange sums, mlir::ValueRange a,
-                          mlir::Value b, int64_t columns, bool byTerms);
-/// Ends the group of the products that have begun since the last one.
-void commitProducts(Warp &code);
+/// What comes back are numbers only behind `waitForMmas`.
+Warp::Values beginMma(Warp &code, mlir::ValueRange sums, mlir::ValueRange a,
+                      mlir::Value b, int64_t columns, bool byTerms);
+/// Ends the group of the MMAs that have begun since the last one.
+void commitMmas(Warp &code);
 /// Waits for all groups but the last `groups`, of which `values` are results.
-Warp::Values waitForProducts(Warp &code, mlir::ValueRange values,
-                             int64_t groups);
+Warp::Values waitForMmas(Warp &code, mlir::ValueRange values, int64_t groups);
 
 } // namespace reprise::cuda
 

@@ -53,7 +53,7 @@ static bool isAlike(const Segment &one, const Segment &other) {
              OperationEquivalence::IgnoreLocations);
 }
 
-/// The columns of the matrix that `pack` packs as products read it.
+/// The columns of the matrix that `pack` packs as GEMMs read it.
 static FailureOr<int64_t> getPackedCols(linalg::PackOp pack) {
   auto source = dyn_cast<RankedTensorType>(pack.getSource().getType());
   std::optional<SmallVector<int64_t, 4>> shape;
@@ -62,7 +62,7 @@ static FailureOr<int64_t> getPackedCols(linalg::PackOp pack) {
   if (!shape || pack.getInnerDimsPos() != ArrayRef<int64_t>({1, 0}) ||
       pack.getOuterDimsPerm() != ArrayRef<int64_t>({1, 0}) ||
       pack.getDestType().getShape() != ArrayRef<int64_t>(*shape))
-    return pack.emitOpError("needs a matrix of bf16 packed as products read "
+    return pack.emitOpError("needs a matrix of bf16 packed as GEMMs read "
                             "it, [cols/32][rows/2][32][2], but got ")
            << pack.getSource().getType() << " as " << pack.getDestType();
   return source.getDimSize(1);

@@ -57,9 +57,9 @@ static LogicalResult checkResults(func::FuncOp source, Operation *found) {
 /// Whether what `found` reads is given to the kernel, and not overwritten.
 static LogicalResult checkOperands(func::FuncOp source, Operation *found) {
   // Their tasks read what other tasks have written, or write what they read;
-  // but a product reads each element that it adds to before it writes it.
-  auto product = dyn_cast<rt::GemmOp>(found);
-  Value addend = product ? Value(product.getAddend()) : Value();
+  // but a GEMM reads each element that it adds to before it writes it.
+  auto gemm = dyn_cast<rt::GemmOp>(found);
+  Value addend = gemm ? Value(gemm.getAddend()) : Value();
   if (!isa<rt::ScatterAddOp>(found))
     for (unsigned i = 0; i < source.getNumArguments(); ++i)
       if ((source.getArgAttr(i, rt::kInPlaceAttr) &&

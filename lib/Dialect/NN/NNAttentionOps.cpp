@@ -79,10 +79,10 @@ static int64_t getHeadWidth(OpTy op, Value value) {
 
 LogicalResult AttentionOp::verify() { return verifyAttention(*this); }
 
-/// A pair: a product of the width of a key and one of that of a value, `scale`,
-/// maximum, difference, exp, sum, and dropout if there is any. An element of
-/// the result: the division by the sum. A row: logarithm and the sum with the
-/// maximum.
+/// A pair: a dot product of the width of a key and one of that of a value,
+/// `scale`, maximum, difference, exp, sum, and dropout if there is any. An
+/// element of the result: the division by the sum. A row: logarithm and the sum
+/// with the maximum.
 int64_t AttentionOp::getFlops() {
   int64_t widths =
       getHeadWidth(*this, getQuery()) + getHeadWidth(*this, getOut());
@@ -93,9 +93,9 @@ int64_t AttentionOp::getFlops() {
 
 LogicalResult AttentionBackwardOp::verify() { return verifyAttention(*this); }
 
-/// A pair: three products of the width of a key (`s`, `dquery`, `dkey`) and two
-/// of that of a value (`dp`, `dvalue`), `scale`, `p` (2), `ds` (2), and with
-/// dropout `m` twice. An element of `out`: `delta` (2); one of `dquery` or
+/// A pair: three dot products of the width of a key (`s`, `dquery`, `dkey`) and
+/// two of that of a value (`dp`, `dvalue`), `scale`, `p` (2), `ds` (2), and
+/// with dropout `m` twice. An element of `out`: `delta` (2); one of `dquery` or
 /// `dkey`: `scale`.
 int64_t AttentionBackwardOp::getFlops() {
   int64_t width = getHeadWidth(*this, getQuery());
@@ -121,8 +121,8 @@ static LogicalResult verifyUnfused(Operation *op, int64_t heads,
   return dims.match({narrow, square}); // C2
 }
 
-/// Every pair of rows, head by head: a product of the head width. A scale of
-/// other than 1 counts for each element of `out`.
+/// Every pair of rows, head by head: a dot product of the head width. A scale
+/// of other than 1 counts for each element of `out`.
 static int64_t countUnfusedFlops(Value square, int64_t headWidth, Value out,
                                  const APFloat &scale) {
   return multiply({2, countElements(square), headWidth}) +
@@ -140,7 +140,7 @@ int64_t ScoresOp::getFlops() {
                            getScale());
 }
 
-bool ScoresOp::isProduct() { return true; }
+bool ScoresOp::isGemm() { return true; }
 
 LogicalResult ContextOp::verify() {
   Shaped wide = {"out", getOut(), "BTW"}, narrow = {"rows", getRows(), "BTX"};
@@ -156,7 +156,7 @@ int64_t ContextOp::getFlops() {
                            getScale());
 }
 
-bool ContextOp::isProduct() { return true; }
+bool ContextOp::isGemm() { return true; }
 
 LogicalResult SoftmaxOp::verify() {
   return Dims(*this).match({{"input", getInput(), "BHTT"}}); // C1

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifiers, costs and derivatives. What a product costs does not depend on how
+// Verifiers, costs and derivatives. What a GEMM costs does not depend on how
 // rows are shared out: each is multiplied with one matrix.
 //
 //===----------------------------------------------------------------------===//
@@ -256,11 +256,11 @@ int64_t CombineOp::getFlops() {
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// GEMMs
 //===----------------------------------------------------------------------===//
 
 /// Checks `[R, letter]`, or with `order` `[..., letter]`, and what is the same
-/// of all products.
+/// of all GEMMs.
 static LogicalResult verifyGroups(Operation *op, SmallVector<Shaped> shapes,
                                   Value offsets, Value weight, Value order,
                                   Value inverse) {
@@ -298,7 +298,7 @@ int64_t GroupedLinearOp::getFlops() {
   return countGroupedFlops(*this, getOut(), getWeight());
 }
 
-bool GroupedLinearOp::isProduct() { return true; }
+bool GroupedLinearOp::isGemm() { return true; }
 
 LogicalResult GroupedLinearBackwardInputOp::verify() {
   return verifyGroups(*this,
@@ -312,7 +312,7 @@ int64_t GroupedLinearBackwardInputOp::getFlops() {
   return countGroupedFlops(*this, getDinput(), getWeight());
 }
 
-bool GroupedLinearBackwardInputOp::isProduct() { return true; }
+bool GroupedLinearBackwardInputOp::isGemm() { return true; }
 
 LogicalResult GroupedLinearBackwardWeightOp::verify() {
   if (bool(getOrder()) != bool(getGathered())) // C3
@@ -331,7 +331,7 @@ int64_t GroupedLinearBackwardWeightOp::getFlops() {
   return countGroupedFlops(*this, rows, getDweight());
 }
 
-bool GroupedLinearBackwardWeightOp::isProduct() { return true; }
+bool GroupedLinearBackwardWeightOp::isGemm() { return true; }
 
 //===----------------------------------------------------------------------===//
 // Activation

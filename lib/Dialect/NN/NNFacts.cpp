@@ -75,8 +75,7 @@ struct SwiGLUInGradient
 //===----------------------------------------------------------------------===//
 
 struct LinearInputGradient
-    : ProductGradient::ExternalModel<LinearInputGradient,
-                                     LinearBackwardInputOp> {
+    : GemmGradient::ExternalModel<LinearInputGradient, LinearBackwardInputOp> {
   bool isOfWeight(Operation *) const { return false; }
   bool isGradientOf(Operation *op, Operation *layer, Value cotangent) const {
     auto input = cast<LinearBackwardInputOp>(op);
@@ -88,8 +87,8 @@ struct LinearInputGradient
 };
 
 struct LinearWeightGradient
-    : ProductGradient::ExternalModel<LinearWeightGradient,
-                                     LinearBackwardWeightOp> {
+    : GemmGradient::ExternalModel<LinearWeightGradient,
+                                  LinearBackwardWeightOp> {
   bool isOfWeight(Operation *) const { return true; }
   bool isGradientOf(Operation *op, Operation *layer, Value cotangent) const {
     auto weight = cast<LinearBackwardWeightOp>(op);
@@ -268,7 +267,7 @@ struct Residual : ResidualPart::ExternalModel<Residual<OpTy, isSum>, OpTy> {
 template <typename OpTy, bool inForward>
 struct Exchange
     : SharedModelExchange::ExternalModel<Exchange<OpTy, inForward>, OpTy> {
-  bool runsBesideProducts(Operation *, bool isForward) const {
+  bool runsBesideGemms(Operation *, bool isForward) const {
     return isForward == inForward;
   }
 };

@@ -211,7 +211,7 @@ static StringRef getWeightLetters(WeightLayout layout) {
 }
 
 /// A multiply-add for each row of `activations` and element of `weight`.
-static int64_t countProductFlops(Value activations, Value weight) {
+static int64_t countGemmFlops(Value activations, Value weight) {
   return multiply({2, countRows(activations), countElements(weight)});
 }
 
@@ -232,11 +232,11 @@ LogicalResult LinearOp::verify() {
 
 /// With a bias, one addition more for each element of the result.
 int64_t LinearOp::getFlops() {
-  return countProductFlops(getInput(), getWeight()) +
+  return countGemmFlops(getInput(), getWeight()) +
          (getBias() ? countElements(getOut()) : 0);
 }
 
-bool LinearOp::isProduct() { return true; }
+bool LinearOp::isGemm() { return true; }
 
 LogicalResult LinearBackwardInputOp::verify() {
   return Dims(*this).match(
@@ -246,10 +246,10 @@ LogicalResult LinearBackwardInputOp::verify() {
 }
 
 int64_t LinearBackwardInputOp::getFlops() {
-  return countProductFlops(getDout(), getWeight());
+  return countGemmFlops(getDout(), getWeight());
 }
 
-bool LinearBackwardInputOp::isProduct() { return true; }
+bool LinearBackwardInputOp::isGemm() { return true; }
 
 LogicalResult LinearBackwardWeightOp::verify() {
   return Dims(*this).match(
@@ -259,10 +259,10 @@ LogicalResult LinearBackwardWeightOp::verify() {
 }
 
 int64_t LinearBackwardWeightOp::getFlops() {
-  return countProductFlops(getInput(), getDweight());
+  return countGemmFlops(getInput(), getDweight());
 }
 
-bool LinearBackwardWeightOp::isProduct() { return true; }
+bool LinearBackwardWeightOp::isGemm() { return true; }
 
 //===----------------------------------------------------------------------===//
 // Pointwise

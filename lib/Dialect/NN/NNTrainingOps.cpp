@@ -108,9 +108,9 @@ LogicalResult LinearCrossEntropyOp::verify() {
 /// Those of the ops that it stands for.
 int64_t LinearCrossEntropyOp::getFlops() {
   int64_t losses = countElements(getLosses());
-  int64_t products = 1 + getGradients().size();
+  int64_t gemms = 1 + getGradients().size();
   int64_t vocabulary = countElements(getWeight()) / getShape(getInput()).back();
-  int64_t flops = multiply({2 * products, losses, countElements(getWeight())}) +
+  int64_t flops = multiply({2 * gemms, losses, countElements(getWeight())}) +
                   multiply({4, losses, vocabulary}) + 3 * losses;
   if (getFactor())
     flops += multiply({3, losses, vocabulary}) + losses;
@@ -119,7 +119,7 @@ int64_t LinearCrossEntropyOp::getFlops() {
   return flops;
 }
 
-bool LinearCrossEntropyOp::isProduct() { return true; }
+bool LinearCrossEntropyOp::isGemm() { return true; }
 
 /// Ranks that have parts of the vocabulary meet in each chunk.
 void LinearCrossEntropyOp::getEffects(

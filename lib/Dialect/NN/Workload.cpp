@@ -55,16 +55,16 @@ Workload nn::getWorkload(Operation *op) {
   load.flops = cost.getFlops();
   load.bytes = cost.getBytes();
   load.key = op->getName().stripDialect().str();
-  if (cost.isProduct())
-    load.work = Work::Product;
+  if (cost.isGemm())
+    load.work = Work::Gemm;
   else if (isa<AttentionOp, AttentionBackwardOp>(op))
     load.work = Work::Attention;
   auto type = op->getNumOperands() > 0
                   ? dyn_cast<ShapedType>(op->getOperand(0).getType())
                   : ShapedType();
   load.isBF16 = type && type.getElementType().isBF16();
-  // Beside the products of a head, its two numbers for each row are nothing.
-  if (isCollective(op) && load.work != Work::Product)
+  // Beside the GEMMs of a head, its two numbers for each row are nothing.
+  if (isCollective(op) && load.work != Work::Gemm)
     ::setExchange(load, op);
   return load;
 }

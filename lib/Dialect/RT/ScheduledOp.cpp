@@ -90,12 +90,12 @@ Workload ScheduledLaunch::getWorkload(Operation *op,
   Block *fused = getFusedOps(op, symbols);
   if (!fused)
     return load;
-  // Attention may be of any dialect; a product of groups is `rt.gemm`.
+  // Attention may be of any dialect; a GEMM of groups is `rt.gemm`.
   for (Operation &inner : *fused) {
-    bool isProduct = isa<GemmOp>(inner);
-    if (!isProduct && !inner.getName().stripDialect().starts_with("attention"))
+    bool isGemm = isa<GemmOp>(inner);
+    if (!isGemm && !inner.getName().stripDialect().starts_with("attention"))
       continue;
-    load.work = isProduct ? Work::Product : Work::Attention;
+    load.work = isGemm ? Work::Gemm : Work::Attention;
     load.isBF16 = isBF16(op->getOperand(0));
   }
   return load;
@@ -174,7 +174,7 @@ Workload ScheduledGemm::getWorkload(Operation *op, SymbolTable &symbols) const {
     load.bytes -= getTypeBytes(workspace.getType());
   if (gemm.getAccumulate()) // C is read, as an addend is.
     load.bytes += getTypeBytes(gemm.getOutput().getType());
-  load.work = Work::Product;
+  load.work = Work::Gemm;
   load.isBF16 = isBF16(gemm.getA());
   load.flops = gemm.getFlops();
   load.key = getKey(gemm);

@@ -2,16 +2,16 @@
 // RUN: reprise-opt %s -reprise-emit-cpu=registers=wide | FileCheck %s
 // RUN: reprise-opt %s -reprise-emit-cpu=registers=both | FileCheck %s
 
-// Attention in bf16 has a version with the products of AMX, whatever processor
+// Attention in bf16 has a version with the GEMMs of AMX, whatever processor
 // kernels are for, which is called with tile registers configured. Of a block of
-// keys that all queries see, scores are a product of 20 terms, with zeros up to
+// keys that all queries see, scores are a GEMM of 20 terms, with zeros up to
 // 32, 64 keys and 64 queries: a row of queries for each pair of terms stays in
 // registers, and rows of keys as they lie, 64 bytes apart, pass. Meanwhile the
 // next ones are copied. What comes of scores is rounded, in pairs of keys,
 // transposed, and times values added to rows of 32 numbers.
 
 // CHECK-LABEL: llvm.func @attention(
-//  CHECK-SAME:   rt.amx = @attention.amx, rt.kernel, rt.pairs = @attention.pairs, rt.tasks = 4 : i64
+//  CHECK-SAME:   rt.amx = @attention.amx, rt.avx512_bf16 = @attention.avx512_bf16, rt.kernel, rt.tasks = 4 : i64
 //       CHECK: llvm.func @attention.amx(
 //   CHECK-NOT:   rt.kernel
 //  CHECK-SAME:   rt.tasks = 4 : i64, target_cpu = "x86-64-v4", target_features = #llvm.target_features<["+avx512bf16", "+amx-tile", "+amx-bf16"]>
@@ -38,7 +38,7 @@
 // CHECK-COUNT-4:     llvm.call_intrinsic "llvm.x86.tdpbf16ps"
 //       CHECK:       llvm.call_intrinsic "llvm.x86.tilestored64"(%c0_i8
 
-// On the diagonal products go by 32 rows and 32 columns, and leave out what
+// On the diagonal GEMMs go by 32 rows and 32 columns, and leave out what
 // nobody sees. Elements have zeros up to a multiple of 32 keys.
 
 //       CHECK:     llvm.call_intrinsic "llvm.x86.tilezero"(%c0_i8
@@ -56,12 +56,12 @@ func.func private @attention(%q: tensor<1x80x40xbf16>, %k: tensor<1x80x40xbf16>,
   return %out, %lse : tensor<1x80x40xbf16>, tensor<1x2x80xf32>
 }
 
-// Backward five products of a tile, and five on the diagonal. Those that make
+// Backward five GEMMs of a tile, and five on the diagonal. Those that make
 // gradients of keys and values add to what the diagonal has begun; those of
 // queries to what the first block of keys has. A task is what it is without AMX.
 
 // CHECK-LABEL: llvm.func @backward(
-//  CHECK-SAME:   rt.amx = @backward.amx, rt.kernel, rt.pairs = @backward.pairs, rt.tasks = 2 : i64
+//  CHECK-SAME:   rt.amx = @backward.amx, rt.avx512_bf16 = @backward.avx512_bf16, rt.kernel, rt.tasks = 2 : i64
 //       CHECK: llvm.func @backward.amx(
 //  CHECK-SAME:   rt.tasks = 2 : i64, target_cpu = "x86-64-v4"
 //       CHECK:   "llvm.x86.tilezero"

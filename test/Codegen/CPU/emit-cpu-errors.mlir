@@ -223,7 +223,7 @@ func.func private @packed_rows(%x: tensor<32x64xf32>) -> tensor<16x64x2x1xbf16> 
   } -> tensor<2048xbf16>
   %m = tensor.expand_shape %r [[0, 1]] output_shape [32, 64] : tensor<2048xbf16> into tensor<32x64xbf16>
   %p = tensor.empty() : tensor<16x64x2x1xbf16>
-  // expected-error @below {{needs a matrix of bf16 packed as products read it, [cols/32][rows/2][32][2], but got 'tensor<32x64xbf16>' as 'tensor<16x64x2x1xbf16>'}}
+  // expected-error @below {{needs a matrix of bf16 packed as GEMMs read it, [cols/32][rows/2][32][2], but got 'tensor<32x64xbf16>' as 'tensor<16x64x2x1xbf16>'}}
   %w = linalg.pack %m inner_dims_pos = [0, 1] inner_tiles = [2, 1] into %p : tensor<32x64xbf16> -> tensor<16x64x2x1xbf16>
   return %w : tensor<16x64x2x1xbf16>
 }
@@ -275,10 +275,10 @@ func.func private @sort(%i: tensor<2x4x2xi32>) -> tensor<16xi32> attributes {rt.
 
 // -----
 
-// A product of groups is a kernel on a GPU alone.
+// A GEMM of groups is a kernel on a GPU alone.
 
 func.func private @product(%x: tensor<8x24xf32>, %w: tensor<1x96x24xf32>, %offsets: tensor<2xi32>) -> tensor<8x96xf32> attributes {rt.kernel} {
-  // expected-error @below {{needs to be in a schedule on a CPU, whose runtime makes products}}
+  // expected-error @below {{needs to be in a schedule on a CPU, whose runtime makes GEMMs}}
   %y = rt.gemm %x, %w groups(%offsets) transpose_b m 8 n 96 k 24 lda 24 ldb 24 ldc 96
     : (tensor<8x24xf32>, tensor<1x96x24xf32>, tensor<2xi32>) -> tensor<8x96xf32>
   return %y : tensor<8x96xf32>

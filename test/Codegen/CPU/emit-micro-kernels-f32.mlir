@@ -1,7 +1,7 @@
 // RUN: reprise-opt %s -reprise-emit-micro-kernels | FileCheck %s --implicit-check-not=bf16 --implicit-check-not='vector<16xi16>'
 // RUN: sed 's/memref<4x4xf32>/memref<4x4xbf16>/g; s/memref<256xf32>/memref<1024xf32>/g' %s | reprise-opt -reprise-emit-micro-kernels | FileCheck %s --check-prefix=BF16
 
-// Where no product is of bf16, no tile is, and none rounds to it.
+// Where no GEMM is of bf16, no tile is, and none rounds to it.
 
 // CHECK: llvm.func @reprise_micro_6x16_v3(
 // CHECK: llvm.func @reprise_micro_4x16_v3(

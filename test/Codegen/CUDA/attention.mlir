@@ -43,8 +43,8 @@
 //   GROUP-NOT: {{\.local|ldmatrix|[^g]mma\.}}
 //       GROUP: ret;
 
-// Rows that threads copied are shown to these products before the barrier that
-// is before them. A product is a fence, four instructions of 16 terms each and
+// Rows that threads copied are shown to these GEMMs before the barrier that
+// is before them. A GEMM is a fence, four instructions of 16 terms each and
 // the end of their group: of two matrices in shared memory (scores, where the
 // first instruction has no sums), or with weights in registers. Nothing else is
 // between them, and the wait is next. Blocks of the program are not in the order
@@ -85,7 +85,7 @@ func.func private @forward(%q: tensor<2x256x256xbf16>, %k: tensor<2x256x128xbf16
 
 // Gradients of weights are still under way when the scores are there (a wait for
 // all groups but one), and are waited for before sums of either begin. Of own
-// keys, what is written beside the products is shared by a barrier; of own
+// keys, what is written beside the GEMMs is shared by a barrier; of own
 // queries, it is there before the first tile.
 
 // GROUP-LABEL: .visible .entry backward(

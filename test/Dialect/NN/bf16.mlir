@@ -1,7 +1,7 @@
 // RUN: reprise-opt %s | FileCheck %s
 // RUN: reprise-opt %s -mlir-print-op-generic | reprise-opt | FileCheck %s
 
-// Activations and what products read of weights are bf16. Gradients of
+// Activations and what GEMMs read of weights are bf16. Gradients of
 // parameters, statistics and losses stay f32, and so do gains and biases of norms.
 
 // CHECK-LABEL: func @activations(

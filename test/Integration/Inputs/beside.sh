@@ -1,6 +1,6 @@
 #!/bin/sh
 # beside.sh: of a schedule with what ranks begin, on the standard input, says how many
-# exchanges of rows are begun, and beside how many of them a product stands before
+# exchanges of rows are begun, and beside how many of them a GEMM stands before
 # their wait.
 awk '
 /rt\.(send|return)_rows.*rt\.begun = / {
@@ -23,5 +23,5 @@ awk '
   sub(/[^0-9].*/, "", number)
   delete going[number]
 }
-END { print begun + 0, "begun,", beside + 0, "beside products" }
+END { print begun + 0, "begun,", beside + 0, "beside GEMMs" }
 '

@@ -199,7 +199,7 @@ TEST_P(Attention, MatchesItsDefinitionHoweverTasksAreDivided) {
   }
 }
 
-TEST_P(Attention, HasTheSameBitsInLargerTilesOfProducts) {
+TEST_P(Attention, HasTheSameBitsInLargerTilesOfGemms) {
   Shape s = GetParam();
   float scale = 1 / std::sqrt(float(s.width));
   Floats q = randomFloats(s.size(), 1), k = randomFloats(s.keySize(), 2),
@@ -300,10 +300,10 @@ TEST_P(Attention, MatchesItsDefinitionInBF16) {
 }
 
 namespace {
-/// The versions whose products are of pairs, as far as this processor has them:
+/// The versions whose GEMMs are of pairs, as far as this processor has them:
 /// calls `body` with what their names end in.
 void forPairs(const std::function<void(const std::string &)> &body) {
-  for (auto [level, version] : {std::pair(5, ".pairs"), {6, ".amx"}}) {
+  for (auto [level, version] : {std::pair(5, ".avx512_bf16"), {6, ".amx"}}) {
     if (runtime::cpuLevel() < level)
       continue;
     SCOPED_TRACE(version);

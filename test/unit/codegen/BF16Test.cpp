@@ -81,7 +81,7 @@ TEST(BF16, IsReadAndRoundedForEveryRemainder) {
 }
 
 /// As an update makes it of a parameter that is a matrix, y = x + s, packed for
-/// products; and beside it one that is none.
+/// GEMMs; and beside it one that is none.
 static std::string addAndPack(int64_t rows, int64_t cols) {
   auto type = [](std::vector<int64_t> shape, const char *element) {
     std::string text = "tensor<";
@@ -136,7 +136,7 @@ static std::string addAndPack(int64_t rows, int64_t cols) {
          ", tensor<5xf32>\n}";
 }
 
-TEST(BF16, IsPackedAsProductsReadIt) {
+TEST(BF16, IsPackedAsGemmsReadIt) {
   for (auto [rows, cols] : std::vector<std::pair<int64_t, int64_t>>{
            {32, 32}, {96, 64}, {64, 96}, {160, 1056}, {32, 4128}})
     for (bool wide : widths()) {

@@ -48,7 +48,7 @@ static std::unique_ptr<llvm::TargetMachine> createTargetMachine(bool wide) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, wide ? kWideProcessor : "x86-64-v3",
+      target->createTargetMachine(triple, wide ? kAVX512Processor : "x86-64-v3",
                                   "", options, llvm::Reloc::PIC_));
 }
 

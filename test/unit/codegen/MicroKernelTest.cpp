@@ -39,9 +39,9 @@ struct Unpacked {
   int64_t ld;
 
   Unpacked(bool transposes, const uint32_t *panel, int64_t k, int64_t width,
-           bool hasPairs)
+           bool hasBF16x2)
       : packed(k * width + 1, 7) {
-    int64_t perWord = hasPairs ? 2 : 1;
+    int64_t perWord = hasBF16x2 ? 2 : 1;
     ld = (transposes ? k * perWord : width) + 3;
     source.assign((transposes ? width : k * perWord) * ld * 2 / perWord,
                   0xFFFF);
@@ -49,10 +49,10 @@ struct Unpacked {
       for (int64_t i = 0; i < width; ++i)
         for (int64_t half = 0; half < 2; ++half) {
           auto bits = uint16_t(panel[p * width + i] >> 16 * half);
-          int64_t row = hasPairs ? 2 * p + half : p, col = i;
+          int64_t row = hasBF16x2 ? 2 * p + half : p, col = i;
           if (transposes)
             std::swap(row, col);
-          source[hasPairs ? row * ld + col : 2 * (row * ld + col) + half] =
+          source[hasBF16x2 ? row * ld + col : 2 * (row * ld + col) + half] =
               bits;
         }
   }
@@ -148,7 +148,7 @@ TEST(MicroKernel, IsTheChainOfFusedMultiplyAdds) {
   KernelRunner runner("module {}");
   int ran = 0;
   for (const MicroKernel &kernel : getMicroKernels()) {
-    if (kernel.hasPairs() ||
+    if (kernel.hasBF16x2() ||
         (kernel.isa >= REPRISE_ISA_V4 && !__builtin_cpu_supports("avx512vl")))
       continue;
     ++ran;
@@ -171,7 +171,7 @@ TEST(MicroKernel, StreamsItsResult) {
   KernelRunner runner("module {}");
   constexpr int64_t k = 8;
   for (const MicroKernel &kernel : getMicroKernels()) {
-    if (kernel.hasPairs() ||
+    if (kernel.hasBF16x2() ||
         (kernel.isa >= REPRISE_ISA_V4 && !__builtin_cpu_supports("avx512vl")))
       continue;
     const int64_t ldc = kernel.cols + kLine;
@@ -201,7 +201,7 @@ TEST(MicroKernel, PacksRowsAhead) {
   for (const MicroKernel &kernel : getMicroKernels()) {
     if (kernel.isAmx() ||
         (kernel.isa >= REPRISE_ISA_V4 && !__builtin_cpu_supports("avx512vl")) ||
-        (kernel.hasPairs() && !__builtin_cpu_supports("avx512bf16")))
+        (kernel.hasBF16x2() && !__builtin_cpu_supports("avx512bf16")))
       continue;
     ++ran;
     for (int64_t k : {4, 7, 64, 255})
@@ -218,7 +218,7 @@ TEST(MicroKernel, PacksRowsAhead) {
           tile.nextRows = 1, tile.nextSteps = pace;
           auto run = [&] {
             Unpacked unpacked(/*transposes=*/false, panel, rows, kernel.cols,
-                              kernel.hasPairs());
+                              kernel.hasBF16x2());
             unpacked.giveAheadTo(tile, rows);
             reinterpret_cast<RepriseMicroKernelFn>(
                 runner.address(kernel.symbol()))(&tile);
@@ -227,7 +227,7 @@ TEST(MicroKernel, PacksRowsAhead) {
           for (int form : formsOf(k)) {
             Unpacked ofA(form != REPRISE_TILE_COPIES_A,
                          reinterpret_cast<const uint32_t *>(a.data()), k,
-                         kernel.rows, kernel.hasPairs());
+                         kernel.rows, kernel.hasBF16x2());
             if (form != REPRISE_TILE_PACKED)
               ofA.giveTo(tile, form);
             run();
@@ -260,7 +260,7 @@ struct PairPanel {
 };
 } // namespace
 
-// What makes products of bf16 the same on every processor: the instruction for
+// What makes GEMMs of bf16 the same on every processor: the instruction for
 // pairs is two fused multiply-adds, with zeros in place of denormal numbers.
 TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
   if (!__builtin_cpu_supports("avx512bf16"))
@@ -272,10 +272,10 @@ TEST(MicroKernel, PairsAreTwoMultiplyAdds) {
   };
   int compared = 0;
   for (const MicroKernel &kernel : getMicroKernels()) {
-    if (!kernel.hasPairs() || kernel.isAmx())
+    if (!kernel.hasBF16x2() || kernel.isAmx())
       continue;
     auto same = llvm::find_if(getMicroKernels(), [&](const MicroKernel &other) {
-      return !other.hasPairs() && other.rows == kernel.rows &&
+      return !other.hasBF16x2() && other.rows == kernel.rows &&
              other.cols == kernel.cols;
     });
     ASSERT_NE(same, getMicroKernels().end());

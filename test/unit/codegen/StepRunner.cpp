@@ -58,7 +58,7 @@ void StepRunner::compile() {
   kernels = std::make_unique<KernelRunner>(text);
 }
 
-/// A product as its op defines it, in f64.
+/// A GEMM as its op defines it, in f64.
 static void multiply(rt::GemmOp op, const Floats &a, const Floats &b,
                      const float *bias, const float *addend, Floats &c) {
   auto at = [](int64_t row, int64_t col, int64_t stride, bool transpose) {

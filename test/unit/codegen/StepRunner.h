@@ -37,7 +37,7 @@ public:
   /// Turns the step into launches, and compiles the kernels.
   void compile();
 
-  /// Runs all launches and products, tasks in chunks as KernelRunner::run takes
+  /// Runs all launches and GEMMs, tasks in chunks as KernelRunner::run takes
   /// them, and returns what the step returns.
   std::vector<Floats> launch(std::vector<Floats> buffers, int64_t chunk);
 

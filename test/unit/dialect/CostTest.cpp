@@ -213,7 +213,7 @@ const Case kCases[] = {
      "(tensor<2x8x307xf32>, tensor<2x8xi32>, tensor<2x8xf32>, tensor<2x8xf32>) "
      "-> tensor<2x8x307xf32>",
      3 * 16 * 307 + 16},
-    // A product and the losses; with gradients, two products more, the
+    // A GEMM and the losses; with gradients, two GEMMs more, the
     // gradient of the losses and a sum of weights.
     {"nn.linear_cross_entropy %x, %e, %ids out_in rows 256",
      "(tensor<2x8x24xf32>, tensor<307x24xf32>, tensor<2x8xi32>) -> "
@@ -434,18 +434,18 @@ TEST_F(Cost, Flops) {
   });
 }
 
-TEST_F(Cost, Products) {
-  const std::set<StringRef> products = {"nn.linear",
-                                        "nn.linear_backward_input",
-                                        "nn.linear_backward_weight",
-                                        "nn.scores",
-                                        "nn.context",
-                                        "nn.grouped_linear",
-                                        "nn.grouped_linear_backward_input",
-                                        "nn.grouped_linear_backward_weight",
-                                        "nn.linear_cross_entropy"};
+TEST_F(Cost, Gemms) {
+  const std::set<StringRef> gemms = {"nn.linear",
+                                     "nn.linear_backward_input",
+                                     "nn.linear_backward_weight",
+                                     "nn.scores",
+                                     "nn.context",
+                                     "nn.grouped_linear",
+                                     "nn.grouped_linear_backward_input",
+                                     "nn.grouped_linear_backward_weight",
+                                     "nn.linear_cross_entropy"};
   forEachCase([&](const Case &each, CostModel op) {
-    EXPECT_EQ(op.isProduct(), products.count(op->getName().getStringRef()) == 1)
+    EXPECT_EQ(op.isGemm(), gemms.count(op->getName().getStringRef()) == 1)
         << each.op;
   });
 }

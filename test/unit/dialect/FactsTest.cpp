@@ -69,7 +69,7 @@ TEST_F(Facts, EachRunningSumCarriesItsSum) {
 TEST_F(Facts, GradientOfALayer) {
   std::string layer = "%y = nn.linear %x, %w in_out : (tensor<2x8x24xf32>,"
                       " tensor<24x96xf32>) -> tensor<2x8x96xf32>\n";
-  auto gradient = find<ProductGradient>(
+  auto gradient = find<GemmGradient>(
       layer + "%dx = nn.linear_backward_input %dy, %w in_out :"
               " (tensor<2x8x96xf32>, tensor<24x96xf32>) -> tensor<2x8x24xf32>");
   ASSERT_TRUE(gradient);

@@ -1,4 +1,4 @@
-//===- WorkloadTest.cpp - What products read and write ----------*- C++ -*-===//
+//===- WorkloadTest.cpp - What GEMMs read and write -------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -18,8 +18,8 @@
 using namespace mlir;
 using namespace reprise;
 
-/// The bytes of the only product of a function with `body`.
-static int64_t getProductBytes(const char *body) {
+/// The bytes of the only GEMM of a function with `body`.
+static int64_t getGemmBytes(const char *body) {
   MLIRContext context;
   context.loadDialect<func::FuncDialect, rt::RTDialect>();
   std::string text = "func.func @f(%a: tensor<4x4xf32>) {\n" +
@@ -35,12 +35,12 @@ static int64_t getProductBytes(const char *body) {
 }
 
 /// Three matrices of 64 bytes; C once more where something is added to it.
-TEST(Workload, BytesOfProducts) {
+TEST(Workload, BytesOfGemms) {
   EXPECT_EQ(
-      getProductBytes("%c = rt.gemm %a, %a m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : "
-                      "(tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>"),
+      getGemmBytes("%c = rt.gemm %a, %a m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : "
+                   "(tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>"),
       3 * 64);
-  EXPECT_EQ(getProductBytes(
+  EXPECT_EQ(getGemmBytes(
                 "%c = rt.gemm %a, %a addend(%a) m 4 n 4 k 4 lda 4 ldb 4 ldc 4 "
                 ": (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> "
                 "tensor<4x4xf32>"),
@@ -53,6 +53,6 @@ TEST(Workload, BytesOfProducts) {
   std::string rest =
       "m 4 n 4 k 4 lda 4 ldb 4 ldc 4 : (memref<4x4xf32>, memref<4x4xf32>, "
       "memref<4x4xf32>, memref<224xf32>) -> ()";
-  EXPECT_EQ(getProductBytes((buffers + rest).c_str()), 3 * 64);
-  EXPECT_EQ(getProductBytes((buffers + "accumulate " + rest).c_str()), 4 * 64);
+  EXPECT_EQ(getGemmBytes((buffers + rest).c_str()), 3 * 64);
+  EXPECT_EQ(getGemmBytes((buffers + "accumulate " + rest).c_str()), 4 * 64);
 }

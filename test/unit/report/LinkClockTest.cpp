@@ -56,7 +56,7 @@ protected:
     context.appendDialectRegistry(registry);
     module = parseSourceString<ModuleOp>(kStep, &context);
     // A second for each launch and each message.
-    costs.productFlopsPerSecond = costs.pointwiseFlopsPerSecond = 1e30;
+    costs.gemmFlopsPerSecond = costs.pointwiseFlopsPerSecond = 1e30;
     costs.memoryBytesPerSecond = costs.linkBytesPerSecond = 1e30;
     costs.secondsPerLaunch = costs.secondsPerMessage = 1;
   }

@@ -43,7 +43,7 @@ TEST(Abi, VersionIsOfNamesTypesAndOrder) {
             REPRISE_ABI_VERSION);
 }
 
-// Of products, devices and the model, with functions and numbers that have no
+// Of GEMMs, devices and the model, with functions and numbers that have no
 // place in a struct.
 TEST(Abi, VersionIsOfAllDefinitions) {
   for (const char *definition :

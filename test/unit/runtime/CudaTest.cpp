@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/Arena.h"
-#include "runtime/device/CudaProducts.h"
+#include "runtime/device/CudaGemms.h"
 #include "runtime/device/Placement.h"
 
 #include <cmath>
@@ -49,11 +49,11 @@ uint16_t toBF16(float value) {
   return uint16_t((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-/// A matrix product beside the one of the library: f32 on the host, rows of C
+/// A GEMM beside the one of the library: f32 on the host, rows of C
 /// one after another.
-class Product {
+class Matmul {
 public:
-  explicit Product(RepriseGemm gemm) : gemm(gemm) {
+  explicit Matmul(RepriseGemm gemm) : gemm(gemm) {
     auto elements = [&](const int64_t *strides, int64_t rows, int64_t stride,
                         int64_t columns) {
       return (gemm.batch[0] - 1) * strides[0] +
@@ -96,14 +96,14 @@ public:
     RepriseSchedule schedule = {"micro", &launch, 1, 0};
     model.schedules = &schedule, model.numSchedules = 1;
     model.buffers = buffers.data();
-    CudaProducts products(model, device);
-    if (!products.prepare(/*tf32=*/false, /*autotune=*/false, error))
+    CudaGemms matmuls(model, device);
+    if (!matmuls.prepare(/*tf32=*/false, /*autotune=*/false, error))
       return INFINITY;
-    hasSeparateSums = products.numSeparateSums() == 1;
+    hasSeparateSums = matmuls.numSeparateSums() == 1;
     for (int i = 0, at = 0; i < 5; ++i)
       if (sizes[i])
         upload(device, buffers[size_t(at++)], values[i], types[i], error);
-    if (!products.run(launch, error))
+    if (!matmuls.run(launch, error))
       return INFINITY;
     compute();
     size_t output = gemm.bias ? 3 : 2;
@@ -212,7 +212,7 @@ RepriseGemm makeGemm(bool transposeA, bool transposeB) {
 
 } // namespace
 
-TEST_F(Cuda, ProductsOfEveryForm) {
+TEST_F(Cuda, GemmsOfEveryForm) {
   Gpu device;
   ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error))
       << error.text;
@@ -226,7 +226,7 @@ TEST_F(Cuda, ProductsOfEveryForm) {
     if (gemm.typeC && (!gemm.typeAB || gemm.accumulate))
       continue;
     // A C of bf16 is rounded once, to half a unit in its last place.
-    EXPECT_LT(Product(gemm).difference(device, error),
+    EXPECT_LT(Matmul(gemm).difference(device, error),
               gemm.typeC ? 0.00196 : 1e-5)
         << error.text;
   }
@@ -234,8 +234,8 @@ TEST_F(Cuda, ProductsOfEveryForm) {
 
 // Sums of rows of either operand, beside C in f32, replace what was there. The
 // library has them of rows that lie side by side, or of none: then they are a
-// product of their own, to the same sums.
-TEST_F(Cuda, ProductsWithSums) {
+// GEMM of their own, to the same sums.
+TEST_F(Cuda, GemmsWithSums) {
   Gpu device;
   ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error))
       << error.text;
@@ -250,13 +250,13 @@ TEST_F(Cuda, ProductsWithSums) {
     gemm.epilogue =
         form >> 4 & 1 ? REPRISE_EPILOGUE_SUMS_OF_A : REPRISE_EPILOGUE_SUMS_OF_B;
     bool isSideBySide = form >> 4 & 1 ? gemm.transposeA : !gemm.transposeB;
-    Product product(gemm);
-    EXPECT_LT(product.difference(device, error), 1e-5) << error.text;
-    EXPECT_EQ(product.hasSeparateSums, isRefused || !isSideBySide);
+    Matmul matmul(gemm);
+    EXPECT_LT(matmul.difference(device, error), 1e-5) << error.text;
+    EXPECT_EQ(matmul.hasSeparateSums, isRefused || !isSideBySide);
   }
 }
 
-TEST_F(Cuda, BatchesOfProducts) {
+TEST_F(Cuda, BatchesOfGemms) {
   Gpu device;
   ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error))
       << error.text;
@@ -273,17 +273,17 @@ TEST_F(Cuda, BatchesOfProducts) {
       gemm.batch[d] = batch[d], gemm.strideA[d] = a[d];
       gemm.strideB[d] = b[d], gemm.strideC[d] = c[d];
     }
-    EXPECT_LT(Product(gemm).difference(device, error), 1e-5) << error.text;
+    EXPECT_LT(Matmul(gemm).difference(device, error), 1e-5) << error.text;
   }
 }
 
-TEST_F(Cuda, ProductThatTheLibraryDoesNotHave) {
+TEST_F(Cuda, GemmThatTheLibraryDoesNotHave) {
   Gpu device;
   ASSERT_TRUE(device.open(0, 0, error) && device.allocate(1 << 20, error));
   RepriseGemm gemm = makeGemm(false, false);
   gemm.typeC = REPRISE_BF16; // Of f32.
-  EXPECT_EQ(Product(gemm).difference(device, error), INFINITY);
-  EXPECT_STREQ(error.text, "product product: cuBLASLt 130000 has no algorithm "
+  EXPECT_EQ(Matmul(gemm).difference(device, error), INFINITY);
+  EXPECT_STREQ(error.text, "GEMM product: cuBLASLt 130000 has no algorithm "
                            "for m 7, n 5, k 11 of f32 in 1024 bytes of "
                            "workspace");
 
@@ -292,13 +292,13 @@ TEST_F(Cuda, ProductThatTheLibraryDoesNotHave) {
   gemm = makeGemm(true, false);
   gemm.alpha = 1, gemm.k = 257;
   gemm.epilogue = REPRISE_EPILOGUE_SUMS_OF_B;
-  EXPECT_EQ(Product(gemm).difference(device, error), INFINITY);
-  EXPECT_STREQ(error.text, "product product: cuBLASLt 130000 has no algorithm "
+  EXPECT_EQ(Matmul(gemm).difference(device, error), INFINITY);
+  EXPECT_STREQ(error.text, "GEMM product: cuBLASLt 130000 has no algorithm "
                            "for m 7, n 5, k 257 of f32 in 1024 bytes of "
                            "workspace, with the gradient of a bias; reprisec "
                            "--cuda-bias-gradients=kernel asks for none");
   gemm.k = 256;
-  EXPECT_LT(Product(gemm).difference(device, error), 1e-5) << error.text;
+  EXPECT_LT(Matmul(gemm).difference(device, error), 1e-5) << error.text;
 }
 
 TEST_F(Cuda, MemoryThatIsNotThere) {

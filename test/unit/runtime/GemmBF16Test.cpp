@@ -1,4 +1,4 @@
-//===- GemmBF16Test.cpp - Matrix products of bf16 -------------------------===//
+//===- GemmBF16Test.cpp - GEMMs of bf16 -----------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -35,7 +35,7 @@ enum Flags {
   Round = 32, ///< C is of bf16.
 };
 
-/// A product with operands of its own; C and bias are there as f32 and as bf16,
+/// A GEMM with operands of its own; C and bias are there as f32 and as bf16,
 /// one of which is used. Rows are longer than they need to be.
 struct Problem {
   RepriseGemm shape = {};
@@ -118,7 +118,7 @@ struct Problem {
     return shape.bias ? flush(sum + bias[size_t(j)]) : sum;
   }
 
-  /// The bytes of C after the product.
+  /// The bytes of C after the GEMM.
   std::vector<char> run(const MicroKernels &kernels, ThreadPool &pool) {
     std::vector<float> result = c,
                        workspace(size_t(repriseGemmWorkspaceBytes(&shape)) / 4 +
@@ -154,8 +154,8 @@ struct Problem {
                int threads) const {
     const int64_t depth = std::min<int64_t>(shape.k, REPRISE_GEMM_KC_BF16);
     const int64_t pairs = (depth + 1) / 2;
-    const bool hasPairs = kernels.full->typeAB == REPRISE_BF16;
-    const int64_t size = kernels.full->cols * (hasPairs ? pairs : 2 * pairs);
+    const bool hasBF16x2 = kernels.full->typeAB == REPRISE_BF16;
+    const int64_t size = kernels.full->cols * (hasBF16x2 ? pairs : 2 * pairs);
     bool isUsed = false;
     for (int64_t slot = 0; slot < threads; ++slot) {
       int64_t behind = 17 + 2 * slot * size;
@@ -172,7 +172,7 @@ struct Problem {
     return {from, from + c.size() * (rounds ? 2 : 4)};
   }
 
-  /// The bytes of C after a product in the stated order.
+  /// The bytes of C after a GEMM in the stated order.
   std::vector<char> statedBytes(bool isAmx) const {
     std::vector<float> expected = c;
     BF16s expectedRounded = rounded;
@@ -187,7 +187,7 @@ struct Problem {
   }
 
   /// The same with B as RepriseGemm::packedB has it, of a few more rows than
-  /// the product reads.
+  /// the GEMM reads.
   Problem pack() const {
     const int64_t rows = shape.transposeB ? shape.n : shape.k;
     const int64_t cols = shape.transposeB ? shape.k : shape.n;
@@ -246,11 +246,11 @@ private:
       kinds.push_back({&kAmxMicroKernel, &kAmxMicroKernel});
     for (int threads = 1; threads <= 4; ++threads) {
       ThreadPool pool;
-      AmxRooms rooms;
+      AmxScratches scratches;
       Error error;
       ASSERT_TRUE(pool.start(threads, error)) << error.text;
-      ASSERT_TRUE(rooms.allocate(threads, error)) << error.text;
-      kinds.back().rooms = rooms.get();
+      ASSERT_TRUE(scratches.allocate(threads, error)) << error.text;
+      kinds.back().scratches = scratches.get();
       for (const MicroKernels &kernels : kinds)
         ASSERT_TRUE(areRight(kernels, pool))
             << shape.m << "x" << shape.n << "x" << shape.k << ", tiles "
@@ -263,7 +263,7 @@ private:
 
 } // namespace
 
-// Every form of a product, at sizes around the tiles' edges and odd depths.
+// Every form of a GEMM, at sizes around the tiles' edges and odd depths.
 TEST(GemmBF16, EveryFormHasTheStatedBits) {
   const int64_t sizes[][3] = {{1, 1, 1},    {7, 33, 5},    {8, 32, 64},
                               {16, 64, 9},  {28, 36, 40},  {24, 31, 130},
@@ -326,7 +326,7 @@ TEST(GemmBF16, PanelsOfAAreCopiedOnTheWay) {
 
 // So many rows for few columns that pairs of A are read where they lie, of one
 // block of the depth and of two.
-TEST(GemmBF16, NarrowProductsReadAWhereItLies) {
+TEST(GemmBF16, NarrowGemmsReadAWhereItLies) {
   numReadA = 0;
   Problem(580, 40, 24, Bias + Round).check();
   Problem(580, 33, REPRISE_GEMM_KC_BF16 + 8, TransposeB + Round).check();
@@ -351,12 +351,13 @@ TEST(GemmBF16, NarrowProductsReadAWhereItLies) {
 // More rows than a room of AMX has, rows that threads share, with a depth that
 // it takes in parts, and in blocks.
 TEST(GemmBF16, EveryLoopOfAmxTurns) {
-  Problem(AmxRoom::kRows + 70, 40, 550, Bias + Round).check();
-  Problem(AmxRoom::kRows / 2 + 9, 270, 700, TransposeA + Accumulate).check();
+  Problem(AmxScratch::kRows + 70, 40, 550, Bias + Round).check();
+  Problem(AmxScratch::kRows / 2 + 9, 270, 700, TransposeA + Accumulate).check();
   Problem(2 * 384 + 5, 290, 37, TransposeA).check();
-  Problem(90, 600, AmxRoom::kDepth + 40, TransposeB + Round).check();
-  Problem(AmxRoom::kRowsOfSums + 9, 70, AmxRoom::kDepth + 6, Round).check();
-  Problem(45, 300, AmxRoom::kDepth + 40, Accumulate + Alpha).check();
+  Problem(90, 600, AmxScratch::kDepth + 40, TransposeB + Round).check();
+  Problem(AmxScratch::kRowsOfSums + 9, 70, AmxScratch::kDepth + 6, Round)
+      .check();
+  Problem(45, 300, AmxScratch::kDepth + 40, Accumulate + Alpha).check();
 }
 
 // Weights in the order that micro-kernels read, of blocks and parts of the
@@ -397,22 +398,22 @@ TEST(GemmBF16, PackedPanelsAreFetchedOneAhead) {
       EXPECT_LE(tile->nextRows * tile->nextSteps, tile->k);
     kAmxMicroKernel.fn(tile);
   };
-  const int64_t n = AmxRoom::kCols + 64, inPanel = REPRISE_PACKED_COLS;
+  const int64_t n = AmxScratch::kCols + 64, inPanel = REPRISE_PACKED_COLS;
   for (int flags : {0, int(TransposeB)})
-    for (int64_t k : {int64_t(672), int64_t(768), 2 * AmxRoom::kDepth}) {
+    for (int64_t k : {int64_t(672), int64_t(768), 2 * AmxScratch::kDepth}) {
       Problem problem = Problem(256, n, k, flags + Round).pack();
       ThreadPool pool;
-      AmxRooms rooms;
+      AmxScratches scratches;
       Error error;
-      ASSERT_TRUE(rooms.allocate(1, error)) << error.text;
+      ASSERT_TRUE(scratches.allocate(1, error)) << error.text;
       timesAsked.clear();
-      problem.run({&kernel, &kernel, rooms.get()}, pool);
+      problem.run({&kernel, &kernel, scratches.get()}, pool);
       const int64_t rows = flags ? n : k, cols = flags ? k : n;
       std::map<const void *, int> expected;
       for (int64_t row = 0; row < rows; row += 2)
         for (int64_t col = 0; col < cols; col += inPanel)
           if ((flags ? row : col) >= inPanel ||
-              (flags ? col : row) >= AmxRoom::kDepth)
+              (flags ? col : row) >= AmxScratch::kDepth)
             expected[reinterpret_cast<const char *>(problem.b.data()) +
                      (col / inPanel * problem.shape.ldb + row) * inPanel * 2] =
                 1;
@@ -424,15 +425,15 @@ TEST(GemmBF16, PackedPanelsAreFetchedOneAhead) {
 TEST(GemmBF16, SumsOfAmxFitTheirRoom) {
   if (cpuLevel() < 4)
     GTEST_SKIP() << "needs AVX-512";
-  constexpr int64_t kRows = AmxRoom::kRowsOfSums;
-  Problem problem(kRows, 2 * AmxRoom::kSums / kRows, AmxRoom::kDepth + 2,
+  constexpr int64_t kRows = AmxScratch::kRowsOfSums;
+  Problem problem(kRows, 2 * AmxScratch::kSums / kRows, AmxScratch::kDepth + 2,
                   Bias + Round);
   ThreadPool pool;
-  AmxRooms rooms;
+  AmxScratches scratches;
   Error error;
-  ASSERT_TRUE(rooms.allocate(1, error)) << error.text;
+  ASSERT_TRUE(scratches.allocate(1, error)) << error.text;
   std::vector<char> bytes =
-      problem.run({&kAmxMicroKernel, &kAmxMicroKernel, rooms.get()}, pool);
+      problem.run({&kAmxMicroKernel, &kAmxMicroKernel, scratches.get()}, pool);
   const RepriseGemm &shape = problem.shape;
   for (int64_t i = 0; i < shape.m; i += 31)
     for (int64_t j = i % 7; j < shape.n; j += 7) {
@@ -457,10 +458,10 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
     toLine = (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) / 4 % 16;
   };
   ThreadPool pool;
-  AmxRooms rooms;
+  AmxScratches scratches;
   Error error;
   ASSERT_TRUE(pool.start(2, error)) << error.text;
-  ASSERT_TRUE(rooms.allocate(2, error)) << error.text;
+  ASSERT_TRUE(scratches.allocate(2, error)) << error.text;
   RepriseMicroKernel tiles[] = {kMicroKernels[0], kPairMicroKernels[0],
                                 kAmxMicroKernel};
   // The tiles of C that micro-kernels let go past the caches. With squares
@@ -476,7 +477,7 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
          {problem.a.data(), problem.b.data(), problem.bias.data(),
           room.data() + offset, workspace.data(),
           hasSquares ? squares.data() : nullptr},
-         {&tile, &tile, rooms.get()}, pool);
+         {&tile, &tile, scratches.get()}, pool);
     if (hasSquares)
       EXPECT_TRUE(
           areSame(squares, statedSquares(problem.shape, room.data() + offset,
@@ -555,17 +556,17 @@ TEST(GemmBF16, LargeResultsGoPastTheCaches) {
 }
 
 // A large C of bf16 of AMX goes past the caches, to the same bits, where its
-// rows are whole lines: it waits for that in the rooms.
+// rows are whole lines: it waits for that in the scratches.
 TEST(GemmBF16, LargeRoundedResultsGoPastTheCaches) {
   if (cpuLevel() < 4)
     GTEST_SKIP() << "needs AVX-512";
   const int64_t m = 1010, n = 784;
   ThreadPool pool;
-  AmxRooms rooms;
+  AmxScratches scratches;
   Error error;
   ASSERT_TRUE(pool.start(2, error)) << error.text;
-  ASSERT_TRUE(rooms.allocate(2, error)) << error.text;
-  for (int64_t k : {int64_t(40), AmxRoom::kDepth + 6}) {
+  ASSERT_TRUE(scratches.allocate(2, error)) << error.text;
+  for (int64_t k : {int64_t(40), AmxScratch::kDepth + 6}) {
     Problem problem(m, n, k, Bias + Round);
     problem.shape.ldc = n + 16;
     BF16s room(size_t(m * problem.shape.ldc) + 64);
@@ -574,13 +575,13 @@ TEST(GemmBF16, LargeRoundedResultsGoPastTheCaches) {
     auto run = [&](size_t offset) {
       std::fill(room.begin(), room.end(), kCanary);
       for (int i = 0; i < 2; ++i)
-        rooms.get()[i].rounded[REPRISE_GEMM_COL_ALIGN] = kCanary;
+        scratches.get()[i].rounded[REPRISE_GEMM_COL_ALIGN] = kCanary;
       gemm(problem.shape,
            {problem.a.data(), problem.b.data(), problem.roundedBias.data(),
             room.data() + offset, nullptr},
-           {&kAmxMicroKernel, &kAmxMicroKernel, rooms.get()}, pool);
-      return rooms.get()[0].rounded[REPRISE_GEMM_COL_ALIGN] != kCanary ||
-             rooms.get()[1].rounded[REPRISE_GEMM_COL_ALIGN] != kCanary;
+           {&kAmxMicroKernel, &kAmxMicroKernel, scratches.get()}, pool);
+      return scratches.get()[0].rounded[REPRISE_GEMM_COL_ALIGN] != kCanary ||
+             scratches.get()[1].rounded[REPRISE_GEMM_COL_ALIGN] != kCanary;
     };
     auto check = [&](size_t offset) {
       for (int64_t i = 0; i < m; i += 9)
@@ -592,7 +593,7 @@ TEST(GemmBF16, LargeRoundedResultsGoPastTheCaches) {
     };
     EXPECT_TRUE(run(toLine));
     check(toLine);
-    if (k > AmxRoom::kDepth)
+    if (k > AmxScratch::kDepth)
       continue;
     EXPECT_FALSE(run(toLine + 1)) << "C begins within a line";
     check(toLine + 1);

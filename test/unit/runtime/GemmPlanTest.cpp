@@ -1,4 +1,4 @@
-//===- GemmPlanTest.cpp - How products go over their blocks ---------------===//
+//===- GemmPlanTest.cpp - How GEMMs go over their blocks ------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -51,7 +51,7 @@ const Kernels kPairs = {
 const Kernels kTiles = {makeKernel(32, 32, REPRISE_ISA_AMX_BF16, REPRISE_BF16),
                         makeKernel(32, 32, REPRISE_ISA_AMX_BF16, REPRISE_BF16)};
 
-/// The forms of the three products of a linear layer.
+/// The forms of the three GEMMs of a linear layer.
 enum Form { Forward, InputGradient, WeightGradient };
 
 RepriseGemm makeGemm(Form form, int type, int64_t m, int64_t n, int64_t k) {

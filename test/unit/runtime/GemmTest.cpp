@@ -1,4 +1,4 @@
-//===- GemmTest.cpp - Matrix products -------------------------------------===//
+//===- GemmTest.cpp - GEMMs -----------------------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -26,8 +26,8 @@ namespace {
 
 constexpr float kCanary = 12345.0f;
 
-/// A product with operands of its own: rows are longer than they need to be,
-/// and what no product may touch holds a canary.
+/// A GEMM with operands of its own: rows are longer than they need to be,
+/// and what no GEMM may touch holds a canary.
 struct Problem {
   RepriseGemm shape = {};
   std::vector<float> a, b, bias, c, workspace;
@@ -149,7 +149,7 @@ struct Problem {
 
 } // namespace
 
-// Every form of a product, at sizes around the tiles' and the blocks' edges.
+// Every form of a GEMM, at sizes around the tiles' and the blocks' edges.
 TEST(Gemm, EveryFormHasTheStatedBits) {
   const int64_t sizes[][3] = {{1, 1, 1},     {7, 33, 5},    {8, 32, 256},
                               {16, 64, 9},   {28, 36, 40},  {24, 31, 513},
@@ -255,11 +255,11 @@ namespace {
 /// neither has done all of its own while there is something of the other's to
 /// take.
 struct InStep {
-  static inline std::atomic<int> product{0}, numBegun{0};
+  static inline std::atomic<int> gemm{0}, numBegun{0};
   static inline bool isActive = false;
 
   static void begin(bool active) {
-    ++product, numBegun = 0;
+    ++gemm, numBegun = 0;
     isActive = active;
   }
   static void atTile(const RepriseTile *work) {
@@ -267,7 +267,7 @@ struct InStep {
       return;
     thread_local int last = 0, mine = 0;
     thread_local const void *panel = nullptr;
-    if (std::exchange(last, product) != product)
+    if (std::exchange(last, gemm) != gemm)
       mine = 0, panel = nullptr;
     if (std::exchange(panel, work->b) == work->b)
       return;
@@ -306,7 +306,7 @@ TEST(Gemm, WhatIsPackedAheadIsUsed) {
 }
 
 // What comes next is packed while it is fetched wherever it can be: all panels
-// of a product but each thread's first, and those that are not whole.
+// of a GEMM but each thread's first, and those that are not whole.
 TEST(Gemm, PanelsArePackedAhead) {
   bool inStep = false;
   RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
@@ -354,7 +354,7 @@ TEST(Gemm, ThreadsGoOnWithTheirOwnPairsOfPanels) {
   tile.fn = [](const RepriseTile *work) {
     thread_local int last = 0, begun = 0;
     thread_local int64_t panel = -1;
-    if (std::exchange(last, InStep::product) != InStep::product)
+    if (std::exchange(last, InStep::gemm) != InStep::gemm)
       panel = -1, begun = 0;
     // By its columns of C, which begin anywhere, and its block.
     const auto at = int64_t(reinterpret_cast<uintptr_t>(work->c) / 4);
@@ -384,7 +384,7 @@ TEST(Gemm, ThreadsGoOnWithTheirOwnPairsOfPanels) {
 // Rows of A lie as they are summed, and threads have many for few columns: A is
 // read there. Also of columns that are many and of a B that must be transposed,
 // by blocks: one, two and three threads make 3, 4 and 3 of 1045 columns.
-TEST(Gemm, NarrowProductsReadAWhereItLies) {
+TEST(Gemm, NarrowGemmsReadAWhereItLies) {
   Problem(589, 70, 2 * REPRISE_GEMM_KC + 8, 4 + 8).check();
   Problem(580, 33, 12, 2 + 16).check();
   Problem(600, 320, 300, 8).check();
@@ -438,7 +438,7 @@ TEST(Gemm, NarrowProductsReadAWhereItLies) {
 
 // The first tile of a panel packs it where its rows are 4 KiB apart, at a place
 // of its thread's, if there is one for each.
-TEST(Gemm, NarrowProductsPackRowsOfAThatMeetInTheFirstCache) {
+TEST(Gemm, NarrowGemmsPackRowsOfAThatMeetInL1) {
   const int64_t kc = REPRISE_GEMM_KC;
   auto getProblem = [](int64_t m, int64_t n, int64_t k, int flags) {
     Problem problem(m, n, k, flags);
@@ -503,13 +503,13 @@ TEST(Gemm, PanelsThatAreReadAreFetchedOneAhead) {
 // Each thread has rows of its own, or columns and then a place for the last
 // panel of A. The first tile of one waits until another has come, or the first
 // of the last panel, which nobody then takes from the other.
-TEST(Gemm, ThreadsShareNarrowProducts) {
-  static std::atomic<int> numThreads, product;
+TEST(Gemm, ThreadsShareNarrowGemms) {
+  static std::atomic<int> numThreads, gemm;
   static int form;
   RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
   tile.fn = [](const RepriseTile *work) {
     thread_local int last = -1;
-    if (work->form == form && std::exchange(last, product) != product) {
+    if (work->form == form && std::exchange(last, gemm) != gemm) {
       ++numThreads;
       auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
       while (numThreads < 2 && std::chrono::steady_clock::now() < end)
@@ -521,7 +521,7 @@ TEST(Gemm, ThreadsShareNarrowProducts) {
   Error error;
   ASSERT_TRUE(pool.start(2, error)) << error.text;
   auto run = [&](Problem &problem) {
-    ++product, numThreads = 0;
+    ++gemm, numThreads = 0;
     problem.run({&tile, &tile}, pool);
     EXPECT_EQ(numThreads, 2);
   };
@@ -554,7 +554,7 @@ TEST(Gemm, ThreadsHavePanelsOfAOfTheirOwnWhereThereIsRoom) {
 // or, where A is read in place, of B, until that one has come to the last
 // block, whose panels are shorter.
 TEST(Gemm, ThreadsGoThroughTheDepthAlone) {
-  static std::atomic<int> numThreads, product, going;
+  static std::atomic<int> numThreads, gemm, going;
   static std::atomic<bool> isInLastBlock;
   static constexpr int64_t kLast = 12;
   RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
@@ -562,7 +562,7 @@ TEST(Gemm, ThreadsGoThroughTheDepthAlone) {
     thread_local int last = -1;
     if (work->k == kLast)
       isInLastBlock = true;
-    if (std::exchange(last, product) != product && numThreads++ != going) {
+    if (std::exchange(last, gemm) != gemm && numThreads++ != going) {
       auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
       while (!isInLastBlock && std::chrono::steady_clock::now() < end)
         std::this_thread::yield();
@@ -582,7 +582,7 @@ TEST(Gemm, ThreadsGoThroughTheDepthAlone) {
         ThreadPool pool;
         Error error;
         ASSERT_TRUE(pool.start(threads, error)) << error.text;
-        ++product, numThreads = 0, isInLastBlock = false;
+        ++gemm, numThreads = 0, isInLastBlock = false;
         EXPECT_EQ(problem->run({&tile, &tile}, pool), expected)
             << threads << " threads, " << problem->shape.m << " rows";
       }

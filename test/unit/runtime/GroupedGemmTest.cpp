@@ -1,4 +1,4 @@
-//===- GroupedGemmTest.cpp - Products of rows that belong to groups -------===//
+//===- GroupedGemmTest.cpp - GEMMs of rows that belong to groups ----------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A product with groups has the bits of a product of each group's rows, which
+// A GEMM with groups has the bits of a GEMM of each group's rows, which
 // the test gathers itself; whatever the threads, and whatever rows others have.
 //
 //===----------------------------------------------------------------------===//
@@ -177,7 +177,7 @@ TEST(GroupedGemm, HasTheBitsOfEachGroupAloneInBF16) {
 }
 
 // A group's rows are what they are whatever stands behind them: numbers that
-// are none do not get into a product or a sum.
+// are none do not get into a GEMM or a sum.
 TEST(GroupedGemm, DoesNotReadRowsOfOthers) {
   for (bool isSum : {false, true}) {
     Problem<float> problem({3, 2}, 20, 33, {isSum});

@@ -1,4 +1,4 @@
-//===- MicroKernels.h - Products' inner loops in plain C++ ------*- C++ -*-===//
+//===- MicroKernels.h - GEMMs' inner loops in plain C++ ---------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -97,7 +97,7 @@ inline float statedSquares(const float *c, int64_t ldc, int64_t rows,
   return sums[0];
 }
 
-/// Those of all blocks of a product, as RepriseGemm has them.
+/// Those of all blocks of a GEMM, as RepriseGemm has them.
 inline std::vector<float> statedSquares(const RepriseGemm &shape,
                                         const float *c, bool isAmx = false) {
   constexpr int64_t kRows = REPRISE_GEMM_SQUARES_ROWS,

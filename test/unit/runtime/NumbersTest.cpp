@@ -250,7 +250,7 @@ TEST_F(WorkingCopies, AreTheirParametersRounded) {
                            "parameter with its 40000 elements");
 }
 
-/// A matrix that products read packed: panels of 32 columns of pairs of rows.
+/// A matrix that GEMMs read packed: panels of 32 columns of pairs of rows.
 TEST_F(WorkingCopies, MayBePacked) {
   constexpr int64_t kRows = 192, kCols = 96, kCount = kRows * kCols;
   ASSERT_TRUE(start(kCount, {kRows, kCols}, {kCols / 32, kRows / 2, 32, 2}))

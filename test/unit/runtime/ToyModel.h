@@ -8,7 +8,7 @@
 //
 // The next byte from the last one: hidden = dropout(embedding[token]), logits =
 // hidden * output^T + bias, mean cross-entropy, AdamW. Its tables have what a
-// compiled model's have: kernels with tasks and ids, products of three forms,
+// compiled model's have: kernels with tasks and ids, GEMMs of three forms,
 // gradients that add up over micro-batches, scalars, an arena that ends with
 // the last buffer.
 //
@@ -280,7 +280,7 @@ private:
     RepriseBuffer hiddenGrad = allocate(kTokens * kWidth * 4);
     RepriseBuffer logits = allocate(kTokens * kVocab * 4);
     RepriseBuffer losses = allocate(kTokens * 4);
-    // Room for the largest of the three products: k = 128, m + n = 128 at most.
+    // Room for the largest of the three GEMMs: k = 128, m + n = 128 at most.
     workspace = allocate(4 * 128 * (144 + 128));
     model.gradNorm = allocate(4);
     RepriseBuffer rest = {categories[0].bytes, end - categories[0].bytes};

@@ -75,8 +75,8 @@ TEST_F(Training, RunsTheVersionsOfKernelsForTheProcessor) {
     ++narrow;
     adamw(b, ids, begin, end);
   };
-  last.wideFn = [](void *const *b, const int64_t *ids, int64_t begin,
-                   int64_t end) {
+  last.avx512Fn = [](void *const *b, const int64_t *ids, int64_t begin,
+                     int64_t end) {
     ++wide;
     adamw(b, ids, begin, end);
   };
@@ -90,17 +90,17 @@ TEST_F(Training, RunsTheVersionsOfKernelsForTheProcessor) {
     ++amx;
     adamw(b, ids, begin, end);
   };
-  last.pairsFn = [](void *const *b, const int64_t *ids, int64_t begin,
-                    int64_t end) {
+  last.avx512BF16Fn = [](void *const *b, const int64_t *ids, int64_t begin,
+                         int64_t end) {
     ++pairs;
     adamw(b, ids, begin, end);
   };
-  const RepriseKernelFn ofLevels[] = {last.fn, last.wideFn, last.pairsFn,
+  const RepriseKernelFn ofLevels[] = {last.fn, last.avx512Fn, last.avx512BF16Fn,
                                       last.amxFn};
   for (int level : {3, 4, 5, 6}) {
     EXPECT_EQ(runtime::chooseKernel(last, level), ofLevels[level - 3]);
     EXPECT_EQ(runtime::chooseKernel(last, {level, /*hasPortableBits=*/true}),
-              level == 3 ? last.fn : last.wideFn);
+              level == 3 ? last.fn : last.avx512Fn);
   }
   ASSERT_EQ(train({"--steps=1", "--portable-bits"}).status, 0);
   EXPECT_EQ(pairs + amx, 0);
@@ -467,23 +467,22 @@ TEST_F(Training, DamagedModelsAreRefused) {
     });
   };
   EXPECT_NE(refusalOf(REPRISE_EPILOGUE_SUMS_OF_A, 1)
-                .find("damaged model: product logits has epilogue 1, which its "
+                .find("damaged model: GEMM logits has epilogue 1, which its "
                       "target does not have"),
             std::string::npos);
   EXPECT_NE(refusalOf(REPRISE_EPILOGUE_SQUARES_OF_C, 1 << 14)
                 .find("damaged model: logits needs at least 8388608 bytes in "
                       "the arena of "),
             std::string::npos);
-  EXPECT_NE(
-      refusal([&](ToyModel &toy) {
-        gemm = toy.model.gemms[0];
-        gemm.bias = 0, gemm.epilogue = REPRISE_EPILOGUE_SQUARES_OF_C;
-        gemm.typeC = REPRISE_BF16;
-        toy.model.gemms = &gemm;
-      })
-          .find("damaged model: product logits needs one C of f32 without "
-                "a bias for its squares"),
-      std::string::npos);
+  EXPECT_NE(refusal([&](ToyModel &toy) {
+              gemm = toy.model.gemms[0];
+              gemm.bias = 0, gemm.epilogue = REPRISE_EPILOGUE_SQUARES_OF_C;
+              gemm.typeC = REPRISE_BF16;
+              toy.model.gemms = &gemm;
+            })
+                .find("damaged model: GEMM logits needs one C of f32 without "
+                      "a bias for its squares"),
+            std::string::npos);
   EXPECT_NE(refusal([](ToyModel &toy) {
               toy.model.numMicroKernels = 0;
             }).find("none of the 0 micro-kernels"),

@@ -313,7 +313,7 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{"f32", 1, 52, 6, 2, 8, 0.5}, Shape{"f32", 1, 97, 1, 1, 128, 0.1},
         Shape{"f32", 1, 20, 1, 1, 256, 0}));
 
-// Products of four warps together: of one, two and three panels, in both
+// MMAs of four warps together: of one, two and three panels, in both
 // directions, and of four forward alone; lengths that are no multiple of a tile
 // of 64, 32 or 16 rows; keys of each head, of groups of two, and of all heads.
 INSTANTIATE_TEST_SUITE_P(

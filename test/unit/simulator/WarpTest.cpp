@@ -342,7 +342,7 @@ declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 }
 
 //===----------------------------------------------------------------------===//
-// Products of four warps
+// MMAs of four warps
 //===----------------------------------------------------------------------===//
 
 /// A kernel whose threads multiply 64 rows of 16 ones by 8 columns of them, and
@@ -424,7 +424,7 @@ TEST(WarpGroup, NumbersAreWaitedFor) {
   using testing::HasSubstr;
   SimulatorOptions options = {};
   simulatorSetOptions(&options);
-  // Read as they come from the product.
+  // Read as they come from the MMA.
   EXPECT_THAT(load(groupKernel("early", kSameMatrix,
                                "\n  %early = fadd float %p0, %p1" + commit() +
                                    waitFor(0))),
@@ -449,7 +449,7 @@ TEST(WarpGroup, NumbersAreWaitedFor) {
             "");
 }
 
-TEST(WarpGroup, FourWarpsBeginTheSameProducts) {
+TEST(WarpGroup, FourWarpsBeginTheSameMmas) {
   using testing::HasSubstr;
   SimulatorOptions options = {};
   simulatorSetOptions(&options);
@@ -460,9 +460,8 @@ TEST(WarpGroup, FourWarpsBeginTheSameProducts) {
                 "than lane 0"));
   EXPECT_THAT(
       runGroup("warps", groupKernel("warps", otherMatrix(5), rest)),
-      testing::EndsWith(" begins another product than others of its group"));
-  EXPECT_THAT(
-      runGroup("three", groupKernel("three", kSameMatrix, rest), 96),
-      HasSubstr("wgmma needs four warps: warp 3 has begun 0 products, and "
-                "others of its group 1"));
+      testing::EndsWith(" begins another MMA than others of its group"));
+  EXPECT_THAT(runGroup("three", groupKernel("three", kSameMatrix, rest), 96),
+              HasSubstr("wgmma needs four warps: warp 3 has begun 0 MMAs, and "
+                        "others of its group 1"));
 }

@@ -47,16 +47,16 @@ constexpr int64_t kAttention = // o, with a float for each head
     getBytes(kHeads) + 4 * kTokens * kNumHeads / kRanks;
 constexpr int64_t kMiddle = getBytes(kWidth); // g, u, a
 
-/// Seconds of products, and of bytes to and from memory.
+/// Seconds of GEMMs, and of bytes to and from memory.
 double compute(double flops) { return flops / (989e12 * 0.62); } // 62 % of peak
 double transfer(double bytes) { return bytes / (4.8e12 * 0.8); } // 80 %
 
-/// Of all tokens' product with a matrix.
+/// Of all tokens' GEMM with a matrix.
 double project(double rows, double columns) {
   return compute(2.0 * kTokens * rows * columns);
 }
 
-/// Of causal attention at the rate of products.
+/// Of causal attention at the rate of GEMMs.
 double attend() { return compute(4.0 * kTokens * kTokens * kHeads * 0.5); }
 
 class Stage : public StepBuilder {

@@ -1,4 +1,4 @@
-//===- MicroKernels.h - Tiles of matrix products ----------------*- C++ -*-===//
+//===- MicroKernels.h - Tiles of GEMMs --------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -25,7 +25,7 @@ struct MicroKernel {
   int32_t typeAB = REPRISE_F32; ///< As in `RepriseMicroKernel`.
 
   /// Whether it multiplies pairs of bf16.
-  bool hasPairs() const { return typeAB == REPRISE_BF16; }
+  bool hasBF16x2() const { return typeAB == REPRISE_BF16; }
   /// Whether it does so in tile registers.
   constexpr bool isAmx() const { return isa == REPRISE_ISA_AMX_BF16; }
   /// reprise_micro_6x16_v3, reprise_micro_12x32_bf16, reprise_micro_32x32_amx

@@ -27,10 +27,10 @@ def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
     sequence of operations, in the main loop and in the remainder, in whatever
     kernel its op is fused.
 
-    With `registers=both`, a kernel that computes for long, `@k`, comes twice: `@k.wide`,
-    which `rt.wide` names, does the same tasks to the same bits, with `target_cpu` of
+    With `registers=both`, a kernel that computes for long, `@k`, comes twice: `@k.avx512`,
+    which `rt.avx512` names, does the same tasks to the same bits, with `target_cpu` of
     a processor that has AVX-512. Attention in bf16 of heads up to 256 wide, with a scale above zero, comes twice more,
-    whatever `registers` says: `@k.pairs`, which `rt.pairs` names, makes products of pairs of bf16 (AVX512_BF16),
+    whatever `registers` says: `@k.avx512_bf16`, which `rt.avx512_bf16` names, multiplies pairs of bf16 (AVX512_BF16),
     and `@k.amx`, which `rt.amx` names, makes them on tile registers, which who calls it has configured; each has
     bits of its own. The runtime chooses.
 
@@ -68,11 +68,11 @@ def EmitCPU : Pass<"reprise-emit-cpu", "::mlir::ModuleOp"> {
 }
 
 def EmitMicroKernels : Pass<"reprise-emit-micro-kernels", "::mlir::ModuleOp"> {
-  let summary = "Append the micro-kernels of matrix products";
+  let summary = "Append the micro-kernels of GEMMs";
   let description = [{
     Appends an `llvm.func` for every entry of `getMicroKernels()`, with the signature
     of `RepriseMicroKernelFn`, compiled for its own instruction set. A micro-kernel packs its panel of A and rows of the next panel of B on the way if it is told to, keeps its tile in registers and adds `a[p][r] * b[p][c]` by fused
-    multiply-add, `p` from 0 up, so that all of them but that of AMX give the same bits. Where no product is of bf16, neither are
+    multiply-add, `p` from 0 up, so that all of them but that of AMX give the same bits. Where no GEMM is of bf16, neither are
     micro-kernels, and none rounds to it.
 
     ```mlir

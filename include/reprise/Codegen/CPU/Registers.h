@@ -19,7 +19,7 @@ enum class Registers {
 };
 
 /// LLVM's name of the oldest processor that runs what is emitted once more.
-inline constexpr char kWideProcessor[] = "x86-64-v4";
+inline constexpr char kAVX512Processor[] = "x86-64-v4";
 
 } // namespace reprise::codegen
 

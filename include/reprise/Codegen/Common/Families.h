@@ -27,7 +27,7 @@ struct Segment {
   int64_t length;
   llvm::SmallVector<int64_t> buffers;
   /// Of a loop with a result that the kernel returns packed, as the weight of a
-  /// product: which, and the columns of that matrix.
+  /// GEMM: which, and the columns of that matrix.
   std::optional<unsigned> packed;
   int64_t cols = 0;
 };

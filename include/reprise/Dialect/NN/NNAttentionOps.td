@@ -134,7 +134,7 @@ def NN_AttentionBackwardOp : NN_PureOp<"attention_backward", [
 // Unfused
 //===----------------------------------------------------------------------===//
 
-def NN_ScoresOp : NN_ProductOp<"scores", [
+def NN_ScoresOp : NN_GemmOp<"scores", [
     NN_Vjp, AllElementTypesMatch<["lhs", "rhs", "out"]> /* C1 */]> {
   let summary = "Inner products of rows, head by head";
   let description = [{
@@ -169,7 +169,7 @@ def NN_ScoresOp : NN_ProductOp<"scores", [
   }];
 }
 
-def NN_ContextOp : NN_ProductOp<"context", [
+def NN_ContextOp : NN_GemmOp<"context", [
     NN_Vjp, AllElementTypesMatch<["probs", "rows", "out"]> /* C1 */]> {
   let summary = "Sums of rows weighted by probabilities, head by head";
   let description = [{

@@ -133,7 +133,7 @@ def NN_ScopeAttr : NN_Attr<"Scope", "scope"> {
   let description = [{
     `layer` counts from 0 (to 1048575) and is left out for what belongs to no layer. `module`
     is one of `embedding`, `layernorm`, `attention` (projections), `core_attn`,
-    `mlp`, `moe` (routing, and the products of experts), `moe_act` (what is between these),
+    `mlp`, `moe` (routing, and the GEMMs of experts), `moe_act` (what is between these),
     `shared_experts`, `mla_up_proj`, `mtp` (what a layer that predicts a further token begins with), `residual`, `head`,
     `loss`, `optimizer`. `value` is the name of the op's first result in the model: `x0, n1, q, k, v, s, p, pd, ctx, a, x1, n2, u, g, y, x2, logits, …`.
 
@@ -245,10 +245,10 @@ class NN_PureOp<string mnemonic, list<Trait> traits = []>
   let hasVerifier = 1;
 }
 
-/// A matrix product.
-class NN_ProductOp<string mnemonic, list<Trait> traits = []>
+/// A product of matrices.
+class NN_GemmOp<string mnemonic, list<Trait> traits = []>
     : NN_Op<mnemonic, !listconcat(traits, [
-        Pure, DeclareOpInterfaceMethods<CostModel, ["getFlops", "isProduct"]>])> {
+        Pure, DeclareOpInterfaceMethods<CostModel, ["getFlops", "isGemm"]>])> {
   let hasVerifier = 1;
 }
 

@@ -22,7 +22,7 @@ include "reprise/Dialect/NN/NNBase.td"
 //   offsets [E + 1]   expert e has the rows from offsets[e] to offsets[e + 1]
 //
 // Where experts have a capacity, R is the most rows that they can have together,
-// and one more. Rows from offsets[E] on are of no expert: products make zeros of
+// and one more. Rows from offsets[E] on are of no expert: GEMMs make zeros of
 // them, and do not read them. Places that are dropped have the last of them.
 
 //===----------------------------------------------------------------------===//
@@ -248,10 +248,10 @@ def NN_CombineOp : NN_PureOp<"combine", [
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// GEMMs
 //===----------------------------------------------------------------------===//
 
-def NN_GroupedLinearOp : NN_ProductOp<"grouped_linear", [
+def NN_GroupedLinearOp : NN_GemmOp<"grouped_linear", [
     AttrSizedOperandSegments, NN_Vjp,
     AllElementTypesMatch<["input", "weight", "out"]> /* C1 */]> {
   let summary = "Rows times the weight of their expert";
@@ -285,7 +285,7 @@ def NN_GroupedLinearOp : NN_ProductOp<"grouped_linear", [
   }];
 }
 
-def NN_GroupedLinearBackwardInputOp : NN_ProductOp<"grouped_linear_backward_input", [
+def NN_GroupedLinearBackwardInputOp : NN_GemmOp<"grouped_linear_backward_input", [
     AttrSizedOperandSegments,
     AllElementTypesMatch<["dout", "weight", "dinput"]> /* C1 */]> {
   let summary = "Gradient of nn.grouped_linear with respect to its rows";
@@ -319,7 +319,7 @@ def NN_GatheredRows : I32EnumAttr<"GatheredRows", "Of which operand rows are tok
   let cppNamespace = "::reprise::nn";
 }
 
-def NN_GroupedLinearBackwardWeightOp : NN_ProductOp<"grouped_linear_backward_weight", [
+def NN_GroupedLinearBackwardWeightOp : NN_GemmOp<"grouped_linear_backward_weight", [
     AttrSizedOperandSegments, AllElementTypesMatch<["input", "dout"]> /* C1 */]> {
   let summary = "Gradient of nn.grouped_linear with respect to its weight";
   let description = [{
@@ -359,7 +359,7 @@ def NN_WeightedSwiGLUOp : NN_PureOp<"weighted_swiglu", [
   let summary = "nn.swiglu times the weight of the row";
   let description = [{
     `out[r,:] = gate[r,:] * sigmoid(gate[r,:]) * up[r,:] * weight[r]` for each row `r`. The weight
-    of an expert comes before its last product, which is linear: so nothing that this makes is
+    of an expert comes before its last GEMM, which is linear: so nothing that this makes is
     needed for the gradient of the weight.
 
     * (C1) `up` and `out` have the type of `gate`, `weight` is f32.

@@ -11,7 +11,7 @@
 
 include "reprise/Dialect/NN/NNBase.td"
 
-// Keys and values of latent attention are products of a few columns of each
+// Keys and values of latent attention are made from a few columns of each
 // position, the latent, but for columns of a key that turn with the position,
 // which all heads share. Of the heads `H`, a key has `N` columns of its own and
 // the `R` shared ones, a value `V`.

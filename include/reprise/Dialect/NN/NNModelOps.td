@@ -328,9 +328,9 @@ def NN_RMSNormBackwardGainOp : NN_PureOp<"rms_norm_backward_gain", [
 // Projections
 //===----------------------------------------------------------------------===//
 
-def NN_LinearOp : NN_ProductOp<"linear", [
+def NN_LinearOp : NN_GemmOp<"linear", [
     NN_Vjp, AllElementTypesMatch<["input", "weight", "out"]> /* C1 */]> {
-  let summary = "Product with a weight, plus a bias";
+  let summary = "GEMM with a weight, plus a bias";
   let description = [{
     `out[..., n] = sum over k of input[..., k] * W[k, n] + bias[n]`.
 
@@ -353,7 +353,7 @@ def NN_LinearOp : NN_ProductOp<"linear", [
   }];
 }
 
-def NN_LinearBackwardInputOp : NN_ProductOp<"linear_backward_input", [
+def NN_LinearBackwardInputOp : NN_GemmOp<"linear_backward_input", [
     AllElementTypesMatch<["dout", "weight", "dinput"]> /* C1 */]> {
   let summary = "Gradient of nn.linear with respect to its input";
   let description = [{
@@ -376,7 +376,7 @@ def NN_LinearBackwardInputOp : NN_ProductOp<"linear_backward_input", [
   }];
 }
 
-def NN_LinearBackwardWeightOp : NN_ProductOp<"linear_backward_weight", [
+def NN_LinearBackwardWeightOp : NN_GemmOp<"linear_backward_weight", [
     AllElementTypesMatch<["input", "dout"]> /* C1 */]> {
   let summary = "Gradient of nn.linear with respect to its weight";
   let description = [{

@@ -356,7 +356,7 @@ def NN_AddBiasOp : NN_PureOp<"add_bias", [
   let summary = "Adds a row to every row";
   let description = [{
     `out[..., n] = input[..., n] + bias[n]`: for a bias that is added once, behind the sum over
-    ranks of the product's parts.
+    ranks of the GEMM's parts.
 
     * (C1) `out` has the type of `input`, `bias` its element type.
     * (C2) `input` is `[..., N]`, `bias` `[N]`.

@@ -76,7 +76,7 @@ def NN_CrossEntropyBackwardOp : NN_PureOp<"cross_entropy_backward", [
 
 def NN_LinearCrossEntropyOp : NN_Op<"linear_cross_entropy", [
     AlwaysSpeculatable, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-    DeclareOpInterfaceMethods<CostModel, ["getFlops", "isProduct"]>,
+    DeclareOpInterfaceMethods<CostModel, ["getFlops", "isGemm"]>,
     AllElementTypesMatch<["input", "weight"]> /* C1 */]> {
   let summary = "Output projection, cross-entropy and their gradients, some rows at a time";
   let description = [{
@@ -97,7 +97,7 @@ def NN_LinearCrossEntropyOp : NN_Op<"linear_cross_entropy", [
 
     * (C1) `input` is `[B, T, K]`, `weight` `[K, V]` (`in_out`) or `[V, K]` (`out_in`), of
       one element type, which the logits have too; `targets` and `losses` are `[B, T]`.
-    * (C2) `rows` is a multiple of the block of a product's sums, 256 or in bf16 1024, and
+    * (C2) `rows` is a multiple of the block of a GEMM's sums, 256 or in bf16 1024, and
       at least that.
     * (C3) `gradients` are those asked for, of the types of `input` and `sum`, which is f32 of
       the shape of `weight`; without `by`, none can be, and with it, one has to.

@@ -35,7 +35,7 @@ inline constexpr llvm::StringLiteral kInPlaceAttr = "rt.in_place";
 /// On an argument of a kernel: it may share its buffer with that result, if
 /// dead.
 inline constexpr llvm::StringLiteral kMayAliasAttr = "rt.may_alias";
-/// On a launch or product: what a profile calls it.
+/// On a launch or GEMM: what a profile calls it.
 inline constexpr llvm::StringLiteral kNameAttr = "rt.name";
 /// And on a launch of several ops: what each output would be called by if the
 /// op that makes it were alone.
@@ -58,7 +58,7 @@ inline constexpr llvm::StringLiteral kPlanAttr = "rt.plan";
 inline constexpr llvm::StringLiteral kAlignmentAttr = "rt.alignment";
 /// And of a module without: a cache line.
 inline constexpr int64_t kDefaultAlignment = 64;
-/// On a module: the bytes of workspace that every product has.
+/// On a module: the bytes of workspace that every GEMM has.
 inline constexpr llvm::StringLiteral kGemmWorkspaceAttr = "rt.gemm_workspace";
 /// On a module with that: gradients of biases are kernels all the same.
 inline constexpr llvm::StringLiteral kBiasKernelsAttr = "rt.bias_kernels";
@@ -74,9 +74,9 @@ inline constexpr llvm::StringLiteral kActivationsFirstAttr =
 inline constexpr llvm::StringLiteral kTasksAttr = "rt.tasks";
 /// And where there is one, the function that does the same with 32 registers of
 /// 16 lanes.
-inline constexpr llvm::StringLiteral kWideAttr = "rt.wide";
-/// The one for products of pairs of bf16, to bits of its own.
-inline constexpr llvm::StringLiteral kPairsAttr = "rt.pairs";
+inline constexpr llvm::StringLiteral kAVX512Attr = "rt.avx512";
+/// The one that multiplies pairs of bf16, to bits of its own.
+inline constexpr llvm::StringLiteral kAVX512BF16Attr = "rt.avx512_bf16";
 /// And the one for tile registers, to bits of its own.
 inline constexpr llvm::StringLiteral kAmxAttr = "rt.amx";
 /// On a kernel for a GPU: blocks of a launch and threads of a block, three
@@ -97,11 +97,11 @@ Space getSpace(mlir::Type type);
 /// What people call a category: "optimizer state".
 std::string getDisplayName(Category category);
 
-/// Whether `op` is run where it stands in a schedule: a launch, a product or a
+/// Whether `op` is run where it stands in a schedule: a launch, a GEMM or a
 /// collective.
 bool isScheduled(mlir::Operation *op);
 
-/// The shape of a matrix that is the `packed_b` of a product, or nothing if one
+/// The shape of a matrix that is the `packed_b` of a GEMM, or nothing if one
 /// of these sizes cannot be.
 std::optional<llvm::SmallVector<int64_t, 4>> getPackedShape(int64_t rows,
                                                             int64_t cols);

@@ -18,7 +18,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def RT_Dialect : Dialect {
   let name = "rt";
   let cppNamespace = "::reprise::rt";
-  let summary = "Launches and products on planned buffers: what the machine does";
+  let summary = "Launches and GEMMs on planned buffers: what the machine does";
   let description = [{
     Straight-line order is the schedule. The ops exist in two forms: on tensors,
     with results, before memory is planned; and on views of one arena (memref),
@@ -42,7 +42,7 @@ def RT_Dialect : Dialect {
     `position`, `logits` and `eval_loss`. `rt.micro_batch = I` beside `tokens`, `targets` and `rng` says of which
     micro-batch of a step of many they are. With `batches` it is bytes for `tokens`, `targets` and `rng` of
     further micro-batches, behind those of the first: see `rt.most_launches`. Every value has an `rt.buffer` of its own, also where it is made
-    in place. The sizes of the arenas are `rt.plan = #rt.plan<…>` of the module. With `rt.gemm_workspace = BYTES` on a module every product has a
+    in place. The sizes of the arenas are `rt.plan = #rt.plan<…>` of the module. With `rt.gemm_workspace = BYTES` on a module every GEMM has a
     workspace of so many bytes, whatever its shape: what a library of the target asks for. With `rt.bias_kernels` beside it
     the library is not asked for gradients of biases. With
     `rt.alignment = BYTES` buffers begin at multiples of that. With `rt.activations_first` activations are packed
@@ -52,8 +52,8 @@ def RT_Dialect : Dialect {
     a micro-batch, one after another, and M more for those that come next.
 
     An emitted kernel, a function of pointers, carries `rt.tasks`: the number of
-    independent tasks of a launch, and perhaps `rt.wide`: the function that does the same tasks, to the same bits,
-    on a processor with 32 registers of 16 lanes, `rt.pairs`: the one that does them by products of pairs of bf16, and `rt.amx`: by tile registers, each to bits of its own. One for a GPU is in a module of its own and carries
+    independent tasks of a launch, and perhaps `rt.avx512`: the function that does the same tasks, to the same bits,
+    on a processor with 32 registers of 16 lanes, `rt.avx512_bf16`: the one that multiplies pairs of bf16, and `rt.amx`: by tile registers, each to bits of its own. One for a GPU is in a module of its own and carries
     `rt.grid` and `rt.block`, the blocks of a launch and the threads of a block, `rt.shared`, the
     bytes of dynamic shared memory of a block, and `rt.bytes`, the least that a launch
     reads and writes.
@@ -264,13 +264,13 @@ def RT_PlanAttr : AttrDef<RT_Dialect, "Plan"> {
   }];
 }
 
-def RT_Epilogue : I32EnumAttr<"Epilogue", "What a product makes beside C", [
+def RT_Epilogue : I32EnumAttr<"Epilogue", "What a GEMM makes beside C", [
     I32EnumAttrCase<"SumsOfA", 1, "sums_of_a">, I32EnumAttrCase<"SumsOfB", 2, "sums_of_b">,
     I32EnumAttrCase<"SquaresOfC", 3, "squares_of_c">]> {
   let cppNamespace = "::reprise::rt";
 }
 
-def RT_Gather : I32EnumAttr<"Gather", "The operand of a product whose rows are found elsewhere", [
+def RT_Gather : I32EnumAttr<"Gather", "The operand of a GEMM whose rows are found elsewhere", [
     I32EnumAttrCase<"A", 1, "a">, I32EnumAttrCase<"B", 2, "b">]> {
   let cppNamespace = "::reprise::rt";
 }
@@ -413,16 +413,16 @@ def RT_LaunchOp : RT_Op<"launch", [
 
 def RT_GemmOp : RT_Op<"gemm", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
-  let summary = "A matrix product, or a batch of them";
+  let summary = "A GEMM, or a batch of them";
   let description = [{
     `C[i,j] = alpha * sum over p of A[i,p] * B[p,j] (+ bias[j]) (+ C0[i,j])`, for
     every index of two batch dimensions, on buffers seen as flat arrays. `A` is
     stored `[m, k]` with row stride `lda`, or `[k, m]` with `transpose_a`; `B` is
     `[k, n]`, or `[n, k]` with `transpose_b`; `C` is `[m, n]`. Strides count
-    elements. With `addend` the product is added to `C0`, in place: buffer form has
+    elements. With `addend` the GEMM is added to `C0`, in place: buffer form has
     `C0` as output and `accumulate`.
 
-    With an `epilogue`, a product makes `aux` beside `C`:
+    With an `epilogue`, a GEMM makes `aux` beside `C`:
 
     | epilogue | `aux` |
     |---|---|
@@ -432,7 +432,7 @@ def RT_GemmOp : RT_Op<"gemm", [
 
     Where `A` or `B` is the gradient of a linear layer's result, and `C` that of its
     weight, its sums are the gradient of the bias.
-    A library makes these sums. The CPU's products make the squares, with `addend` those of what is added up, and
+    A library makes these sums. The CPU's GEMMs make the squares, with `addend` those of what is added up, and
     in the last micro-batch alone: they are for the update, which reads the norm of all gradients.
 
     With `packed_b` the matrix that `B` is stored as, of `rows` and `cols`, lies in panels of 32 columns
@@ -516,9 +516,9 @@ def RT_GemmOp : RT_Op<"gemm", [
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Floating-point operations of all products of the batch.
+    /// Floating-point operations of all GEMMs of the batch.
     int64_t getFlops();
-    /// Products in the batch.
+    /// GEMMs in the batch.
     int64_t getBatchCount();
     /// Groups that rows belong to; 0 without.
     int64_t getGroupCount();
@@ -536,7 +536,7 @@ def RT_GemmOp : RT_Op<"gemm", [
     }
     /// The type of `C`, the result or the output.
     ::mlir::ShapedType getCType();
-    /// Bytes that the product needs beside its operands: what its module says
+    /// Bytes that the GEMM needs beside its operands: what its module says
     /// with `rt.gemm_workspace`, or else the packed panels of the CPU.
     int64_t getWorkspaceBytes();
   }];

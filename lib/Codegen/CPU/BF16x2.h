@@ -1,4 +1,4 @@
-//===- Pairs.h - Instructions on pairs of bf16 ------------------*- C++ -*-===//
+//===- BF16x2.h - Instructions on pairs of bf16 -----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_CODEGEN_CPU_PAIRS_H
-#define REPRISE_LIB_CODEGEN_CPU_PAIRS_H
+#ifndef REPRISE_LIB_CODEGEN_CPU_BF16X2_H
+#define REPRISE_LIB_CODEGEN_CPU_BF16X2_H
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "reprise/Codegen/Common/Code.h"
@@ -19,7 +19,7 @@
 namespace reprise::codegen {
 
 /// What LLVM calls the instructions.
-inline const llvm::StringRef kPairsFeatures[] = {"+avx512bf16"};
+inline const llvm::StringRef kAVX512BF16Features[] = {"+avx512bf16"};
 
 /// For each of 16 lanes `sum + x * y` of f32 or, of words that are pairs, the
 /// sum and the odd product, and that and the even one.
@@ -40,4 +40,4 @@ inline mlir::Value emitMultiplyAdd(Code &code, mlir::Value x, mlir::Value y,
 
 } // namespace reprise::codegen
 
-#endif // REPRISE_LIB_CODEGEN_CPU_PAIRS_H
+#endif // REPRISE_LIB_CODEGEN_CPU_BF16X2_H

@@ -1,4 +1,4 @@
-//===- CudaProducts.h - Matrix products by cuBLASLt -------------*- C++ -*-===//
+//===- CudaGemms.h - GEMMs by cuBLASLt --------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,34 +6,34 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_RUNTIME_DEVICE_CUDAPRODUCTS_H
-#define REPRISE_RUNTIME_DEVICE_CUDAPRODUCTS_H
+#ifndef REPRISE_RUNTIME_DEVICE_CUDAGEMMS_H
+#define REPRISE_RUNTIME_DEVICE_CUDAGEMMS_H
 
 #include "Gpu.h"
 #include "runtime/base/List.h"
 
 namespace reprise::runtime {
 
-/// The products of a model. Each has one algorithm, chosen at the start, so all
+/// The GEMMs of a model. Each has one algorithm, chosen at the start, so all
 /// of its launches add in the same order, and so does every run of the same
 /// library on the same chip. (With `autotune`, of the same choice.)
-class CudaProducts {
+class CudaGemms {
 public:
-  CudaProducts(const RepriseModel &model, const Gpu &device)
+  CudaGemms(const RepriseModel &model, const Gpu &device)
       : model(model), device(device) {}
-  CudaProducts(const CudaProducts &) = delete;
-  CudaProducts &operator=(const CudaProducts &) = delete;
-  ~CudaProducts();
+  CudaGemms(const CudaGemms &) = delete;
+  CudaGemms &operator=(const CudaGemms &) = delete;
+  ~CudaGemms();
 
-  /// Chooses the algorithms of all products. With `tf32`, f32 is rounded to
+  /// Chooses the algorithms of all GEMMs. With `tf32`, f32 is rounded to
   /// TF32 before it is multiplied. With `autotune`, several algorithms run, on
   /// what the memory holds at the moment, and the fastest is taken.
   bool prepare(bool tf32, bool autotune, Error &error);
 
-  /// Begins the product of a launch; an error names it.
+  /// Begins the GEMM of a launch; an error names it.
   bool run(const RepriseLaunch &launch, Error &error);
 
-  /// Products whose epilogue's sums are a product of their own, as the library
+  /// GEMMs whose epilogue's sums are a GEMM of their own, as the library
   /// has none with that epilogue.
   int numSeparateSums() const;
 
@@ -48,8 +48,8 @@ public:
 private:
   /// One entry of `model.gemms`, as cuBLASLt has it: its matrices are columns,
   /// so it is asked for the transposed C, and A and B change places.
-  struct Product {
-    BlasProduct product;
+  struct Matmul {
+    BlasMatmul matmul;
     BlasLayout first, second, sum; ///< B, A, C
     BlasAlgorithm algorithm;
     size_t workspaceBytes; ///< Of the algorithm.
@@ -59,23 +59,22 @@ private:
 
   bool prepareOne(int index, const RepriseLaunch &launch, bool tf32,
                   bool autotune, Error &error);
-  bool describe(const RepriseGemm &gemm, bool tf32, Product &product,
+  bool describe(const RepriseGemm &gemm, bool tf32, Matmul &matmul,
                 const char *name, Error &error);
   bool layOut(BlasLayout &layout, int32_t type, int64_t rows, int64_t columns,
               int64_t stride, int64_t batch, int64_t batchStride,
               const char *name, Error &error);
-  bool choose(const RepriseGemm &gemm, const Operands &operands,
-              Product &product, bool autotune, bool &isThere, const char *name,
-              Error &error);
+  bool choose(const RepriseGemm &gemm, const Operands &operands, Matmul &matmul,
+              bool autotune, bool &isThere, const char *name, Error &error);
   bool separateSums(int index, const RepriseLaunch &launch, bool autotune,
                     bool &isThere, Error &error);
   bool time(const RepriseGemm &gemm, const Operands &operands,
-            const Product &product, int runs, float &best, const char *name,
+            const Matmul &matmul, int runs, float &best, const char *name,
             Error &error);
-  bool setVector(const Product &product, const Operands &operands,
+  bool setVector(const Matmul &matmul, const Operands &operands,
                  const char *name, Error &error);
   bool multiply(const RepriseGemm &gemm, const Operands &operands,
-                const Product &product, const char *name, Error &error);
+                const Matmul &matmul, const char *name, Error &error);
   bool check(BlasResult code, const char *name, const char *what,
              Error &error) const;
   char *addressOf(int buffer) const;
@@ -84,10 +83,10 @@ private:
   const RepriseModel &model;
   const Gpu &device;
   BlasHandle handle = nullptr;
-  List<Product> products;
-  List<Product> productsOfOnes; ///< Of each, if its sums are separate.
+  List<Matmul> matmuls;
+  List<Matmul> matmulsOfOnes; ///< Of each, if its sums are separate.
 };
 
 } // namespace reprise::runtime
 
-#endif // REPRISE_RUNTIME_DEVICE_CUDAPRODUCTS_H
+#endif // REPRISE_RUNTIME_DEVICE_CUDAGEMMS_H

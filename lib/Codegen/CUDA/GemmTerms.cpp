@@ -1,4 +1,4 @@
-//===- ProductTerms.cpp - Sums of products of two matrices ----------------===//
+//===- GemmTerms.cpp - The terms of a block's GEMM ------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ProductTerms.h"
+#include "GemmTerms.h"
 #include "AsyncCopies.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -20,12 +20,12 @@ static constexpr int64_t kPlaces = 3;
 
 using Values = Warp::Values;
 
-int64_t ProductTerms::countBytes(const ProductSide &a, const ProductSide &b) {
+int64_t GemmTerms::countBytes(const GemmSide &a, const GemmSide &b) {
   return kPlaces * (a.sharedBytes() + b.sharedBytes());
 }
 
-ProductTerms::ProductTerms(Warp &code, const ProductTile &tile,
-                           const ProductSide &a, const ProductSide &b)
+GemmTerms::GemmTerms(Warp &code, const GemmTile &tile, const GemmSide &a,
+                     const GemmSide &b)
     : code(code), tile(tile), a(a), b(b) {
   this->a.begin = 0, this->b.begin = a.sharedBytes();
   warpRow = code.mul(code.div(code.warp, tile.warpsOfCols()), tile.ownRows());
@@ -37,7 +37,7 @@ ProductTerms::ProductTerms(Warp &code, const ProductTile &tile,
 //===----------------------------------------------------------------------===//
 
 /// Where row `row` of a buffer begins, in elements.
-Value ProductTerms::rowOf(const ProductSide &side, Value row) {
+Value GemmTerms::rowOf(const GemmSide &side, Value row) {
   if (side.order)
     row = code.div(
         loadDevice(code, code.getI32Type(), side.order, code.widen(row)),
@@ -47,7 +47,7 @@ Value ProductTerms::rowOf(const ProductSide &side, Value row) {
 
 /// Calls `body` with each part of a tile that this thread copies: its row and
 /// the first of its elements.
-static void forEachPart(Warp &code, const ProductSide &side, int64_t threads,
+static void forEachPart(Warp &code, const GemmSide &side, int64_t threads,
                         llvm::function_ref<void(int64_t, Value, Value)> body) {
   int64_t inRow = side.cols() / side.lanes(), number = 0;
   for (int64_t begin = 0; begin < side.parts(); begin += threads) {
@@ -68,7 +68,7 @@ static void forEachPart(Warp &code, const ProductSide &side, int64_t threads,
 
 /// Rows of terms are the same in all steps: where those begin that this thread
 /// copies from.
-void ProductTerms::fixRows(ProductSide &side) {
+void GemmTerms::fixRows(GemmSide &side) {
   int64_t inRow = side.cols() / side.lanes();
   for (int64_t begin = 0; begin < side.parts(); begin += tile.threads()) {
     Value index = code.add(code.thread, begin);
@@ -79,8 +79,8 @@ void ProductTerms::fixRows(ProductSide &side) {
   }
 }
 
-void ProductTerms::copyPart(const ProductSide &side, Value to, Value from,
-                            Value isThere) {
+void GemmTerms::copyPart(const GemmSide &side, Value to, Value from,
+                         Value isThere) {
   from = code.select(isThere, from, code.i64(0));
   if (side.inVectors) {
     Value valid = code.select(isThere, code.i32(kTermVector), code.i32(0));
@@ -95,8 +95,8 @@ void ProductTerms::copyPart(const ProductSide &side, Value to, Value from,
 }
 
 /// Begins to copy the terms of a step.
-void ProductTerms::copy(const ProductSide &side, Value step, Value firstTerm,
-                        Value numTerms) {
+void GemmTerms::copy(const GemmSide &side, Value step, Value firstTerm,
+                     Value numTerms) {
   Value place = code.add(placeOf(step), side.begin);
   Value firstOfStep = code.mul(step, side.terms());
   forEachPart(
@@ -123,13 +123,13 @@ void ProductTerms::copy(const ProductSide &side, Value step, Value firstTerm,
       });
 }
 
-Value ProductTerms::placeOf(Value step) {
+Value GemmTerms::placeOf(Value step) {
   return code.mul(code.rem(step, kPlaces), a.sharedBytes() + b.sharedBytes());
 }
 
 /// The sums of all terms.
-ProductTerms::Values ProductTerms::sum(Value numTerms, Value firstTerm) {
-  for (ProductSide *side : {&a, &b})
+GemmTerms::Values GemmTerms::sum(Value numTerms, Value firstTerm) {
+  for (GemmSide *side : {&a, &b})
     if (side->ofTerms)
       fixRows(*side);
   int64_t terms = a.terms();
@@ -162,13 +162,13 @@ ProductTerms::Values ProductTerms::sum(Value numTerms, Value firstTerm) {
 }
 
 //===----------------------------------------------------------------------===//
-// Products
+// MMAs
 //===----------------------------------------------------------------------===//
 
 /// 16 rows of A, from `block` of this warp on, by 16 terms: see mma.sync in the
 /// PTX manual. Lanes give the rows of four matrices of 8 by 8.
-ProductTerms::Values ProductTerms::fragmentOfA(Value place, int64_t block,
-                                               int64_t term) {
+GemmTerms::Values GemmTerms::fragmentOfA(Value place, int64_t block,
+                                         int64_t term) {
   Value lane16 = code.rem(code.lane, 16), half = code.div(code.lane, 16);
   Value row = code.add(warpRow, block), col;
   if (a.ofTerms) {
@@ -184,9 +184,9 @@ ProductTerms::Values ProductTerms::fragmentOfA(Value place, int64_t block,
                       /*transposed=*/!a.ofTerms);
 }
 
-/// 16 terms by 16 columns of B, 8 of them for each product.
-ProductTerms::Values ProductTerms::fragmentOfB(Value place, int64_t block,
-                                               int64_t term) {
+/// 16 terms by 16 columns of B, 8 of them for each MMA.
+GemmTerms::Values GemmTerms::fragmentOfB(Value place, int64_t block,
+                                         int64_t term) {
   Value lane16 = code.rem(code.lane, 16), half = code.div(code.lane, 16);
   Value col = code.add(warpCol, block), row;
   if (b.ofTerms) {
@@ -201,7 +201,7 @@ ProductTerms::Values ProductTerms::fragmentOfB(Value place, int64_t block,
                       /*transposed=*/!b.ofTerms);
 }
 
-ProductTerms::Values ProductTerms::multiplyTerms(Value place, ValueRange old) {
+GemmTerms::Values GemmTerms::multiplyTerms(Value place, ValueRange old) {
   Values sums(old);
   int64_t inRow = tile.ownCols() / 2; // numbers of 16 rows
   for (int64_t term = 0; term < a.terms(); term += 16) {
@@ -225,9 +225,8 @@ ProductTerms::Values ProductTerms::multiplyTerms(Value place, ValueRange old) {
 
 /// Of four terms from `term` on, `width` rows or columns of a side from `row`
 /// on: `width` numbers of the first term, then those of the next.
-ProductTerms::Values ProductTerms::numbersOf(const ProductSide &side,
-                                             Value place, Value row,
-                                             int64_t width, Value term) {
+GemmTerms::Values GemmTerms::numbersOf(const GemmSide &side, Value place,
+                                       Value row, int64_t width, Value term) {
   constexpr int64_t kTerms = 4;
   Values numbers(kTerms * width);
   Value base = code.add(place, side.begin);
@@ -250,8 +249,7 @@ ProductTerms::Values ProductTerms::numbersOf(const ProductSide &side,
   return numbers;
 }
 
-ProductTerms::Values ProductTerms::multiplyNumbers(Value place,
-                                                   ValueRange sums) {
+GemmTerms::Values GemmTerms::multiplyNumbers(Value place, ValueRange sums) {
   int64_t inRow = tile.ownCols() / 2;
   return code.repeat(
       code.i32(0), code.i32(a.terms()), 4, sums,

@@ -1,4 +1,4 @@
-//===- GroupedProducts.cpp - Products of groups that are kernels ----------===//
+//===- GroupedGemms.cpp - GEMMs of groups that are kernels ----------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A library takes the sizes of groups from the host, where nobody has them
-// before the step is over. So beside a library such a product is a kernel,
+// before the step is over. So beside a library such a GEMM is a kernel,
 // whose body is the rt.gemm.
 //
 //===----------------------------------------------------------------------===//
 
-#include "GroupedProducts.h"
+#include "GroupedGemms.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -20,7 +20,8 @@ using namespace reprise;
 using namespace reprise::kernels;
 
 /// "grouped_product_32x96x24_of_4_transpose_b_gather_a_2_bf16": all that a
-/// kernel depends on beside its type.
+/// kernel depends on beside its type. Tables of measured costs name kernels, so
+/// these stay called products.
 static std::string nameKernel(rt::GemmOp gemm) {
   SmallVector<std::string> words = {
       "grouped_product",
@@ -43,8 +44,8 @@ static std::string nameKernel(rt::GemmOp gemm) {
   return llvm::join(words, "_");
 }
 
-Value kernels::formGroupedProduct(ScheduleBuilder &schedule, rt::GemmOp gemm,
-                                  Operation *origin) {
+Value kernels::formGroupedGemm(ScheduleBuilder &schedule, rt::GemmOp gemm,
+                               Operation *origin) {
   OpBuilder &builder = schedule.getBuilder();
   OperandRange operands = gemm->getOperands();
   auto type =

@@ -1,4 +1,4 @@
-//===- AttentionProducts.h - The products of a tile -------------*- C++ -*-===//
+//===- AttentionGemms.h - The GEMMs of a tile -------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,19 +6,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All products of attention are of one kind, elements times rows, on the stack:
+// All GEMMs of attention are of one kind, elements times rows, on the stack:
 //
 //   sums[r][c] = old + sum over terms t, in order, of elements[r][t] *
 //   rows[t][c]
 //
-// A unit of the processor makes them: registers of vectors, whose products are
+// A unit of the processor makes them: registers of vectors, whose GEMMs are
 // of f32 or of pairs of bf16, or tile registers, of pairs. A further unit is a
 // class here and a line of `MatrixUnit::create`.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_CODEGEN_CPU_ATTENTIONPRODUCTS_H
-#define REPRISE_LIB_CODEGEN_CPU_ATTENTIONPRODUCTS_H
+#ifndef REPRISE_LIB_CODEGEN_CPU_ATTENTIONGEMMS_H
+#define REPRISE_LIB_CODEGEN_CPU_ATTENTIONGEMMS_H
 
 #include "AttentionRows.h"
 #include <memory>
@@ -39,12 +39,12 @@ struct Rows {
   int64_t step, vectors;
   mlir::Value isNew = {};
 };
-/// What a product is added to: nothing, what was there, or that with each row
+/// What a GEMM is added to: nothing, what was there, or that with each row
 /// times its factor.
 enum class Old { None, Sums, Scaled };
 
-/// A product. Of pairs, terms begin and end at multiples of 32.
-struct Product {
+/// A GEMM. Of pairs, terms begin and end at multiples of 32.
+struct Gemm {
   Rows sums;
   Elements elements;
   Rows rows;
@@ -57,7 +57,7 @@ struct Product {
       termsOf;
   Old old;
   mlir::Value factors; ///< of `Old::Scaled`, one for each row
-  /// Each of the product's tiles asks for a few rows of these.
+  /// Each of the GEMM's tiles asks for a few rows of these.
   llvm::ArrayRef<Soon> soon;
 };
 
@@ -90,10 +90,10 @@ protected:
   MatrixUnit(Code &code, const AttentionShape &shape, int64_t tileRows)
       : code(code), shape(shape), tileRows(tileRows) {}
 
-  virtual void multiply(const Product &product) const = 0;
+  virtual void multiply(const Gemm &gemm) const = 0;
   /// A tile with keys in rows, as elements whose terms are the keys.
   virtual Elements termsOfKeys(mlir::Value tile, mlir::Value ahead) const = 0;
-  /// Emits `body` for the rows of a tile of a product from `row` on.
+  /// Emits `body` for the rows of a tile of a GEMM from `row` on.
   virtual void
   forTileRows(mlir::Value row,
               llvm::function_ref<void(mlir::Value)> body) const = 0;
@@ -113,4 +113,4 @@ std::unique_ptr<MatrixUnit> createTileUnit(Code &code,
 
 } // namespace reprise::codegen::attention
 
-#endif // REPRISE_LIB_CODEGEN_CPU_ATTENTIONPRODUCTS_H
+#endif // REPRISE_LIB_CODEGEN_CPU_ATTENTIONGEMMS_H

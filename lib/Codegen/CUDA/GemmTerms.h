@@ -1,4 +1,4 @@
-//===- ProductTerms.h - Sums of products of two matrices --------*- C++ -*-===//
+//===- GemmTerms.h - The terms of a block's GEMM ----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -12,14 +12,14 @@
 // multiply-adds of the same numbers in the same threads, as Warp.h has them.
 // The order of a sum is that of its terms, whatever the tiles are.
 //
-// In shared memory a side of the product lies as in device memory, row by row
-// with 16 bytes between rows: either a row of terms for each row of the product
+// In shared memory a side of the GEMM lies as in device memory, row by row
+// with 16 bytes between rows: either a row of terms for each row of the GEMM
 // or a row of these for each term, which ldmatrix then transposes.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_CODEGEN_CUDA_PRODUCTTERMS_H
-#define REPRISE_LIB_CODEGEN_CUDA_PRODUCTTERMS_H
+#ifndef REPRISE_LIB_CODEGEN_CUDA_GEMMTERMS_H
+#define REPRISE_LIB_CODEGEN_CUDA_GEMMTERMS_H
 
 #include "Warp.h"
 #include "reprise/Dialect/RT/ElementFormat.h"
@@ -32,7 +32,7 @@ constexpr int64_t kTermBytes = 64;
 constexpr int64_t kTermVector = 16;
 
 /// How a block's tile of C is divided among its warps.
-struct ProductTile {
+struct GemmTile {
   int64_t rows, cols;
 
   int64_t warpsOfRows() const { return std::min<int64_t>(rows / kWarpRows, 4); }
@@ -44,7 +44,7 @@ struct ProductTile {
 };
 
 /// A or B: where its elements are, in device memory and in shared memory.
-struct ProductSide {
+struct GemmSide {
   mlir::Type element;
   int64_t tile;      ///< rows of A, or columns of B, of a block
   int64_t stride;    ///< elements from row to row of the buffer
@@ -71,17 +71,17 @@ struct ProductSide {
   int64_t parts() const { return rows() * cols() / lanes(); }
 };
 
-/// Adds up the products of a block's rows and columns.
-class ProductTerms {
+/// Adds up the terms of a block's rows and columns.
+class GemmTerms {
 public:
   using Values = Warp::Values;
 
   /// Of a block with `tile`; `a` and `b` say where its rows and columns are.
-  ProductTerms(Warp &code, const ProductTile &tile, const ProductSide &a,
-               const ProductSide &b);
+  GemmTerms(Warp &code, const GemmTile &tile, const GemmSide &a,
+            const GemmSide &b);
 
   /// Shared memory that a block needs.
-  static int64_t countBytes(const ProductSide &a, const ProductSide &b);
+  static int64_t countBytes(const GemmSide &a, const GemmSide &b);
 
   /// The sums of `numTerms` terms, which in a side that has them as rows are
   /// those from `firstTerm` on: of this warp's rows and columns, where Warp.h
@@ -92,25 +92,25 @@ public:
   mlir::Value warpRow, warpCol;
 
 private:
-  mlir::Value rowOf(const ProductSide &side, mlir::Value row);
-  void fixRows(ProductSide &side);
-  void copy(const ProductSide &side, mlir::Value step, mlir::Value firstTerm,
+  mlir::Value rowOf(const GemmSide &side, mlir::Value row);
+  void fixRows(GemmSide &side);
+  void copy(const GemmSide &side, mlir::Value step, mlir::Value firstTerm,
             mlir::Value numTerms);
-  void copyPart(const ProductSide &side, mlir::Value to, mlir::Value from,
+  void copyPart(const GemmSide &side, mlir::Value to, mlir::Value from,
                 mlir::Value isThere);
   mlir::Value placeOf(mlir::Value step);
   Values multiplyTerms(mlir::Value place, mlir::ValueRange sums);
   Values fragmentOfA(mlir::Value place, int64_t block, int64_t term);
   Values fragmentOfB(mlir::Value place, int64_t block, int64_t term);
   Values multiplyNumbers(mlir::Value place, mlir::ValueRange sums);
-  Values numbersOf(const ProductSide &side, mlir::Value place, mlir::Value row,
+  Values numbersOf(const GemmSide &side, mlir::Value place, mlir::Value row,
                    int64_t width, mlir::Value term);
 
   Warp &code;
-  const ProductTile tile;
-  ProductSide a, b;
+  const GemmTile tile;
+  GemmSide a, b;
 };
 
 } // namespace reprise::cuda
 
-#endif // REPRISE_LIB_CODEGEN_CUDA_PRODUCTTERMS_H
+#endif // REPRISE_LIB_CODEGEN_CUDA_GEMMTERMS_H

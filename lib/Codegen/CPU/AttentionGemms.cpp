@@ -1,4 +1,4 @@
-//===- AttentionProducts.cpp - The products of a tile -----------*- C++ -*-===//
+//===- AttentionGemms.cpp - The GEMMs of a tile -----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionProducts.h"
+#include "AttentionGemms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -17,8 +17,8 @@ using namespace reprise::codegen::attention;
 std::unique_ptr<MatrixUnit> MatrixUnit::create(Code &code,
                                                const AttentionShape &shape,
                                                const Version &version) {
-  return version.tiles ? createTileUnit(code, shape)
-                       : createVectorUnit(code, shape, version.wide);
+  return version.amx ? createTileUnit(code, shape)
+                     : createVectorUnit(code, shape, version.avx512);
 }
 
 void MatrixUnit::fetch(ArrayRef<Soon> soon, Value row) const {
@@ -46,19 +46,19 @@ void MatrixUnit::scores(const Heads &heads, Value keys, Value queriesT,
   };
   auto allTerms = [&](Value, Value) {
     return std::pair(zero,
-                     code.i64(shape.hasPairs ? 2 * heads.words : heads.width));
+                     code.i64(shape.hasBF16x2 ? 2 * heads.words : heads.width));
   };
-  Product product = {{to, block, block / kLanes},
-                     {keys, heads.words, 1, ahead ? 0 : heads.words},
-                     {queriesT, block, block / kLanes},
-                     /*rowsOf=*/{},
-                     allTerms,
-                     Old::None,
-                     /*factors=*/{},
-                     soon};
+  Gemm gemm = {{to, block, block / kLanes},
+               {keys, heads.words, 1, ahead ? 0 : heads.words},
+               {queriesT, block, block / kLanes},
+               /*rowsOf=*/{},
+               allTerms,
+               Old::None,
+               /*factors=*/{},
+               soon};
   if (ahead)
-    product.rowsOf = seenFrom;
-  multiply(product);
+    gemm.rowsOf = seenFrom;
+  multiply(gemm);
 }
 
 void MatrixUnit::weighKeys(const Heads &heads, Value sums, Value tile,

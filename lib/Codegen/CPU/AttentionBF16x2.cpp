@@ -1,4 +1,4 @@
-//===- AttentionPairs.cpp - Rows of pairs of bf16 ---------------*- C++ -*-===//
+//===- AttentionBF16x2.cpp - Rows of pairs of bf16 --------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -91,7 +91,7 @@ void attention::gatherTwo(Code &code, const AttentionShape &shape,
 
 void attention::makeRows(Code &code, const AttentionShape &shape,
                          const Heads &heads, Value elements, Value rows) {
-  if (!shape.hasPairs)
+  if (!shape.hasBF16x2)
     return;
   VectorType type = halvesOf(code, kHalves);
   code.loop(code.i64(0), code.i64(shape.block / 2), 1, [&](Value pair) {

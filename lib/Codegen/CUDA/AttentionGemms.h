@@ -1,4 +1,4 @@
-//===- AttentionProducts.h - The products of a block ------------*- C++ -*-===//
+//===- AttentionGemms.h - The GEMMs of a block ------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,15 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Products of the own rows of a block by the rows of a tile. bf16 is multiplied
-// by mma.sync or by the products of WarpGroup.h, with sums in f32, and f32 by
-// fused multiply-adds; all leave their products where Warp.h says. A further
+// GEMMs of the own rows of a block by the rows of a tile. bf16 is multiplied
+// by mma.sync or by the MMAs of WarpGroup.h, with sums in f32, and f32 by
+// fused multiply-adds; all leave their results where Warp.h says. A further
 // unit is a class here and a line of `MatrixUnit::create`.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_CODEGEN_CUDA_ATTENTIONPRODUCTS_H
-#define REPRISE_LIB_CODEGEN_CUDA_ATTENTIONPRODUCTS_H
+#ifndef REPRISE_LIB_CODEGEN_CUDA_ATTENTIONGEMMS_H
+#define REPRISE_LIB_CODEGEN_CUDA_ATTENTIONGEMMS_H
 
 #include "AttentionTiles.h"
 #include <memory>
@@ -32,23 +32,23 @@ public:
       : code(code), shape(shape), division(division), layout(shape, division) {}
   virtual ~MatrixUnit() = default;
 
-  /// Whether products are under way when a function comes back: their numbers
+  /// Whether GEMMs are under way when a function comes back: their numbers
   /// come from `finish`. Others are there at once.
   virtual bool isAsync() const { return false; }
-  /// Waits for products but the last `later`, of which `values` are results.
+  /// Waits for GEMMs but the last `later`, of which `values` are results.
   virtual Values finish(mlir::ValueRange values, int64_t later = 0) const {
     return Values(values);
   }
-  /// What `products` needs of own rows again and again, to keep.
+  /// What `gemm` needs of own rows again and again, to keep.
   virtual Values rowsToKeep(mlir::Value own, int64_t width) const { return {}; }
   /// own[r] . tile[c] for the rows of this warp and the rows of the tile, all
   /// of `width` columns.
-  virtual Values products(mlir::Value own, mlir::Value tile, int64_t width,
-                          mlir::ValueRange kept = {}) const = 0;
+  virtual Values gemm(mlir::Value own, mlir::Value tile, int64_t width,
+                      mlir::ValueRange kept = {}) const = 0;
   /// sums[r] += sum over c of weights[r][c] tile[c].
-  virtual Values addProducts(mlir::ValueRange sums, mlir::ValueRange weights,
-                             mlir::Value tile) const = 0;
-  /// As many zeros as `addProducts` has sums of tiles with `width` columns.
+  virtual Values addGemm(mlir::ValueRange sums, mlir::ValueRange weights,
+                         mlir::Value tile) const = 0;
+  /// As many zeros as `addGemm` has sums of tiles with `width` columns.
   Values zeros(int64_t width) const {
     return Values(shape.padded(width) / 2, code.f32(0));
   }
@@ -72,4 +72,4 @@ std::unique_ptr<MatrixUnit> createWarpGroupUnit(Warp &code,
 
 } // namespace reprise::cuda
 
-#endif // REPRISE_LIB_CODEGEN_CUDA_ATTENTIONPRODUCTS_H
+#endif // REPRISE_LIB_CODEGEN_CUDA_ATTENTIONGEMMS_H

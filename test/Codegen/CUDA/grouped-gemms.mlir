@@ -1,7 +1,7 @@
 // RUN: reprise-opt %s -split-input-file -reprise-emit-cuda -verify-diagnostics | FileCheck %s --check-prefix=SHAPE
 // RUN: sed '/^ *\/\/ -----/,$d' %s > %t.first && reprise-opt %t.first -reprise-lower-cuda -o %t && reprise-device %t --chip=sm_80 | FileCheck %s
 
-// A product of groups is a kernel. Blocks have 64 rows of a group, as 200 rows of
+// A GEMM of groups is a kernel. Blocks have 64 rows of a group, as 200 rows of
 // four groups are 50 each: three tiles and, for each group and for the rows of
 // none, one more. Of 96 columns there is one tile of 128. Terms of two steps are
 // on their way while others are multiplied, and no sum leaves the registers.
@@ -47,7 +47,7 @@ func.func private @weights(%d: tensor<200x96xf32>, %x: tensor<200x24xf32>, %offs
 // -----
 
 func.func private @plain(%x: tensor<8x24xf32>, %w: tensor<24x96xf32>) -> tensor<8x96xf32> attributes {rt.kernel} {
-  // expected-error @below {{needs groups to be a kernel: a library makes other products}}
+  // expected-error @below {{needs groups to be a kernel: a library makes other GEMMs}}
   %y = rt.gemm %x, %w m 8 n 96 k 24 lda 24 ldb 96 ldc 96 : (tensor<8x24xf32>, tensor<24x96xf32>) -> tensor<8x96xf32>
   return %y : tensor<8x96xf32>
 }

@@ -1,4 +1,4 @@
-//===- GroupedProduct.cpp - Products of rows that belong to groups --------===//
+//===- GroupedGemm.cpp - GEMMs of rows that belong to groups --------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -9,7 +9,7 @@
 // Which rows a group has is data on the device, so launches have blocks for all
 // that may come. A block has a tile of C:
 //
-//   products of rows     rows of one group. With R rows to a tile, tiles are
+//   GEMMs of rows     rows of one group. With R rows to a tile, tiles are
 //                        numbered so that group e begins at tile
 //                        floor(offsets[e] / R) + e: it has at most
 //                        floor(offsets[e + 1] / R) + 1 - floor(offsets[e] / R)
@@ -18,13 +18,13 @@
 //                        Rows behind the last group are as one more, of zeros.
 //   sums over rows       a part of one group's C
 //
-// ProductTerms.h has how a block adds up its terms.
+// GemmTerms.h has how a block adds up its terms.
 //
 //===----------------------------------------------------------------------===//
 
 #include "DeviceKernels.h"
 #include "ExpertKernels.h"
-#include "ProductTerms.h"
+#include "GemmTerms.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "reprise/Codegen/Common/Numbers.h"
 
@@ -37,15 +37,15 @@ namespace {
 using Values = Warp::Values;
 
 /// Emits the body of one kernel.
-class ProductEmitter {
+class GemmEmitter {
 public:
-  ProductEmitter(DeviceCode &outer, rt::GemmOp op, DeviceKernel &kernel,
-                 const ProductTile &tile, Value shared);
+  GemmEmitter(DeviceCode &outer, rt::GemmOp op, DeviceKernel &kernel,
+              const GemmTile &tile, Value shared);
 
   void emit();
   int64_t countBlocks();
   /// Of shared memory.
-  static int64_t countBytes(rt::GemmOp op, const ProductTile &tile);
+  static int64_t countBytes(rt::GemmOp op, const GemmTile &tile);
 
 private:
   int64_t m() { return op.getM(); }
@@ -62,9 +62,9 @@ private:
 
   rt::GemmOp op;
   const int64_t numGroups;
-  const ProductTile tile;
+  const GemmTile tile;
   Warp code;
-  ProductSide a, b;
+  GemmSide a, b;
   Value offsets, addend, out;
   Type elementOfC;
   bool pairsOfC; ///< whether two columns of C can be stored at once
@@ -72,8 +72,8 @@ private:
 } // namespace
 
 /// A or B, of which a block has `tile` rows or columns.
-static ProductSide describeSide(rt::GemmOp op, bool isA, int64_t tile) {
-  ProductSide side;
+static GemmSide describeSide(rt::GemmOp op, bool isA, int64_t tile) {
+  GemmSide side;
   auto type = cast<ShapedType>((isA ? op.getA() : op.getB()).getType());
   side.element = type.getElementType();
   side.tile = tile;
@@ -87,14 +87,13 @@ static ProductSide describeSide(rt::GemmOp op, bool isA, int64_t tile) {
   return side;
 }
 
-int64_t ProductEmitter::countBytes(rt::GemmOp op, const ProductTile &tile) {
-  return ProductTerms::countBytes(describeSide(op, true, tile.rows),
-                                  describeSide(op, false, tile.cols));
+int64_t GemmEmitter::countBytes(rt::GemmOp op, const GemmTile &tile) {
+  return GemmTerms::countBytes(describeSide(op, true, tile.rows),
+                               describeSide(op, false, tile.cols));
 }
 
-ProductEmitter::ProductEmitter(DeviceCode &outer, rt::GemmOp op,
-                               DeviceKernel &kernel, const ProductTile &tile,
-                               Value shared)
+GemmEmitter::GemmEmitter(DeviceCode &outer, rt::GemmOp op, DeviceKernel &kernel,
+                         const GemmTile &tile, Value shared)
     : op(op), numGroups(op.getGroupCount()), tile(tile), code(outer, shared),
       a(describeSide(op, true, tile.rows)),
       b(describeSide(op, false, tile.cols)), out(kernel.outputs[0]),
@@ -117,25 +116,25 @@ ProductEmitter::ProductEmitter(DeviceCode &outer, rt::GemmOp op,
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// Of products of rows with a tile for each group and one more; of sums, those
+/// Of GEMMs of rows with a tile for each group and one more; of sums, those
 /// of one group.
-int64_t ProductEmitter::rowTiles() {
+int64_t GemmEmitter::rowTiles() {
   if (op.getTransposeA())
     return llvm::divideCeil(m(), tile.rows);
   return m() / tile.rows + numGroups + 1;
 }
 
-int64_t ProductEmitter::countBlocks() {
+int64_t GemmEmitter::countBlocks() {
   return rowTiles() * colTiles() * (op.getTransposeA() ? numGroups : 1);
 }
 
-Value ProductEmitter::loadOffset(Value group) {
+Value GemmEmitter::loadOffset(Value group) {
   return loadDevice(code, code.getI32Type(), offsets, code.widen(group));
 }
 
 /// The last group that begins at tile `number` or before it, and the number of
 /// the tile among those of the group.
-Values ProductEmitter::findGroup(Value number) {
+Values GemmEmitter::findGroup(Value number) {
   auto firstTile = [&](Value group) {
     return code.add(code.div(loadOffset(group), tile.rows), group);
   };
@@ -154,7 +153,7 @@ Values ProductEmitter::findGroup(Value number) {
   return {group, code.sub(number, begin)};
 }
 
-void ProductEmitter::emit() {
+void GemmEmitter::emit() {
   if (op.getTransposeA())
     emitSums();
   else
@@ -163,7 +162,7 @@ void ProductEmitter::emit() {
 
 /// Blocks of one column of tiles are neighbours: they read the same part of the
 /// group's B.
-void ProductEmitter::emitRows() {
+void GemmEmitter::emitRows() {
   Value block = code.blockIndex();
   Values found = findGroup(code.rem(block, rowTiles()));
   Value group = found[0], last = code.i32(numGroups);
@@ -189,7 +188,7 @@ void ProductEmitter::emitRows() {
       [] { return Values(); });
 }
 
-void ProductEmitter::emitSums() {
+void GemmEmitter::emitSums() {
   Value block = code.blockIndex();
   int64_t tiles = rowTiles() * colTiles();
   Value group = code.div(block, tiles), within = code.rem(block, tiles);
@@ -204,8 +203,8 @@ void ProductEmitter::emitSums() {
   compute(code.sub(end, begin), begin, code.address(out, elementOfC, matrix));
 }
 
-void ProductEmitter::compute(Value numTerms, Value firstTerm, Value c) {
-  ProductTerms terms(code, tile, a, b);
+void GemmEmitter::compute(Value numTerms, Value firstTerm, Value c) {
+  GemmTerms terms(code, tile, a, b);
   Values sums = terms.sum(numTerms, firstTerm);
   store(sums, c, terms.warpRow, terms.warpCol);
 }
@@ -215,7 +214,7 @@ void ProductEmitter::compute(Value numTerms, Value firstTerm, Value c) {
 //===----------------------------------------------------------------------===//
 
 /// Two sums side by side, the first in column `col`.
-void ProductEmitter::storePair(Value low, Value high, Value at, Value col) {
+void GemmEmitter::storePair(Value low, Value high, Value at, Value col) {
   auto add = [&](Value sum, Value old) {
     return addend ? code.add(old, sum) : sum;
   };
@@ -248,8 +247,8 @@ void ProductEmitter::storePair(Value low, Value high, Value at, Value col) {
   storeDevice(code, pair, out, at);
 }
 
-void ProductEmitter::store(ValueRange sums, Value matrix, Value warpRow,
-                           Value warpCol) {
+void GemmEmitter::store(ValueRange sums, Value matrix, Value warpRow,
+                        Value warpCol) {
   out = matrix;
   int64_t inRow = tile.ownCols() / 2;
   Value firstRow = code.add(code.add(a.first, warpRow), code.group);
@@ -285,11 +284,11 @@ static int64_t chooseSize(int64_t count) {
   return count > 64 ? 128 : count > 32 ? 64 : 32;
 }
 
-LogicalResult cuda::emitGroupedProduct(DeviceCode &code, rt::GemmOp op,
-                                       DeviceKernel &kernel) {
+LogicalResult cuda::emitGroupedGemm(DeviceCode &code, rt::GemmOp op,
+                                    DeviceKernel &kernel) {
   if (!op.getOffsets())
     return op.emitOpError("needs groups to be a kernel: a library makes other "
-                          "products");
+                          "GEMMs");
   if (op.getAddend() && !op.getTransposeA())
     return op.emitOpError("needs 'transpose_a' to add to what is there on a "
                           "GPU");
@@ -297,17 +296,17 @@ LogicalResult cuda::emitGroupedProduct(DeviceCode &code, rt::GemmOp op,
   int64_t rows = op.getM();
   if (!op.getTransposeA())
     rows = llvm::divideCeil(rows, op.getGroupCount());
-  ProductTile tile = {chooseSize(rows), chooseSize(int64_t(op.getN()))};
-  int64_t bytes = ProductEmitter::countBytes(op, tile);
+  GemmTile tile = {chooseSize(rows), chooseSize(int64_t(op.getN()))};
+  int64_t bytes = GemmEmitter::countBytes(op, tile);
   Value shared = kernel.takeShared(code, bytes);
-  ProductEmitter product(code, op, kernel, tile, shared);
-  int64_t blocks = product.countBlocks();
+  GemmEmitter emitter(code, op, kernel, tile, shared);
+  int64_t blocks = emitter.countBlocks();
   constexpr int64_t kMostBlocks = INT32_MAX; // of a launch along x
   if (blocks > kMostBlocks)
     return op.emitOpError("needs at most ")
            << kMostBlocks << " blocks of " << tile.rows << "x" << tile.cols
            << " elements, but got " << blocks;
-  product.emit();
+  emitter.emit();
   kernel.setLaunch(code, blocks, tile.threads());
   return success();
 }

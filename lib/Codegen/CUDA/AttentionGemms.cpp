@@ -1,4 +1,4 @@
-//===- AttentionProducts.cpp - The products of a block ----------*- C++ -*-===//
+//===- AttentionGemms.cpp - The GEMMs of a block ----------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionProducts.h"
+#include "AttentionGemms.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -22,16 +22,16 @@ std::unique_ptr<MatrixUnit> MatrixUnit::create(Warp &code,
 }
 
 namespace {
-/// Products of bf16 by mma.sync.
+/// GEMMs of bf16 by mma.sync.
 class WarpUnit : public MatrixUnit {
 public:
   using MatrixUnit::MatrixUnit;
 
   Values rowsToKeep(Value own, int64_t width) const override;
-  Values products(Value own, Value tile, int64_t width,
-                  ValueRange kept) const override;
-  Values addProducts(ValueRange sums, ValueRange weights,
-                     Value tile) const override;
+  Values gemm(Value own, Value tile, int64_t width,
+              ValueRange kept) const override;
+  Values addGemm(ValueRange sums, ValueRange weights,
+                 Value tile) const override;
 };
 } // namespace
 
@@ -45,8 +45,8 @@ MatrixUnit::Values WarpUnit::rowsToKeep(Value own, int64_t width) const {
   return kept;
 }
 
-MatrixUnit::Values WarpUnit::products(Value own, Value tile, int64_t width,
-                                      ValueRange kept) const {
+MatrixUnit::Values WarpUnit::gemm(Value own, Value tile, int64_t width,
+                                  ValueRange kept) const {
   Values loaded;
   if (kept.empty())
     loaded = rowsToKeep(own, width), kept = loaded;
@@ -73,8 +73,8 @@ MatrixUnit::Values WarpUnit::products(Value own, Value tile, int64_t width,
   return sums;
 }
 
-MatrixUnit::Values WarpUnit::addProducts(ValueRange old, ValueRange weights,
-                                         Value tile) const {
+MatrixUnit::Values WarpUnit::addGemm(ValueRange old, ValueRange weights,
+                                     Value tile) const {
   // What a thread has of two blocks of weights is what it needs of 16 terms.
   Value row = code.rem(code.lane, 16), half = code.div(code.lane, 16);
   Value at = code.add(code.add(tile, code.mul(row, layout.strideBytes)),

@@ -2,16 +2,16 @@
 // RUN: reprise-opt %s -reprise-emit-cpu=registers=wide | FileCheck %s
 // RUN: reprise-opt %s -reprise-emit-cpu=registers=both | FileCheck %s
 
-// Attention in bf16 has a version with products of pairs, whatever processor
-// kernels are for. Of a block of keys that all queries see, a score is a product
+// Attention in bf16 has a version for pairs of bf16, whatever processor
+// kernels are for. Of a block of keys that all queries see, a score is a sum
 // of 20 terms, ten words, with zeros up to 16: words of keys, the element for
 // all lanes, times rows of queries, 8 rows by 2 vectors. What comes of scores is
-// rounded, in pairs of keys, which are elements of the second product as they
+// rounded, in pairs of keys, which are elements of the second GEMM as they
 // lie: 32 words, beginning from nothing for the first block.
 
 // CHECK-LABEL: llvm.func @attention(
-//  CHECK-SAME:   rt.pairs = @attention.pairs, rt.tasks = 4 : i64
-//       CHECK: llvm.func @attention.pairs(
+//  CHECK-SAME:   rt.avx512_bf16 = @attention.avx512_bf16, rt.kernel, rt.tasks = 4 : i64
+//       CHECK: llvm.func @attention.avx512_bf16(
 //   CHECK-NOT:   rt.kernel
 //  CHECK-SAME:   rt.tasks = 4 : i64, target_cpu = "x86-64-v4", target_features = #llvm.target_features<["+avx512bf16"]>
 //       CHECK:   scf.for %{{[^ ]+}} = %arg2 to %arg3

@@ -1,4 +1,4 @@
-//===- Products.cpp - Matrix products of nn as rt.gemm ----------*- C++ -*-===//
+//===- Gemms.cpp - GEMMs of nn as rt.gemm -----------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -14,9 +14,9 @@ using namespace mlir;
 using namespace reprise;
 using namespace reprise::kernels;
 
-rt::GemmOp kernels::formProduct(OpBuilder &builder, ProductBody op,
-                                Value addend, Beside beside) {
-  Product p = op.describe();
+rt::GemmOp kernels::formGemm(OpBuilder &builder, GemmBody op, Value addend,
+                             Beside beside) {
+  Gemm p = op.describe();
   auto strides = [&](ArrayRef<int64_t> values) {
     return p.batch.empty() ? DenseI64ArrayAttr()
                            : builder.getDenseI64ArrayAttr(values);

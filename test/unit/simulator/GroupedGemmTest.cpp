@@ -1,4 +1,4 @@
-//===- GroupedProductTest.cpp - Products of groups in the simulator -------===//
+//===- GroupedGemmTest.cpp - GEMMs of groups in the simulator -------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -17,7 +17,7 @@ using Ids = std::vector<int32_t>;
 namespace {
 enum class Kind { Forward, Input, Weight };
 
-struct Product {
+struct Gemm {
   Kind kind;
   int64_t rows, in, out; ///< of all groups; columns of inputs, and of outputs
   Ids offsets;
@@ -41,7 +41,7 @@ static std::string tensor(std::vector<int64_t> shape, const char *element) {
 }
 
 /// The kernel of `p`: of a, b, offsets and, if there are any, order and addend.
-static std::string textOf(const Product &p) {
+static std::string textOf(const Gemm &p) {
   const char *element = p.isBF16 ? "bf16" : "f32";
   bool isSum = p.kind == Kind::Weight;
   // Forward X W', of inputs D W; weights D' X, where either is gathered.
@@ -89,9 +89,9 @@ static std::vector<uint16_t> given(Floats &values, bool isBF16) {
 }
 
 namespace {
-/// Inputs of a product, and what comes of them by the definition.
+/// Inputs of a GEMM, and what comes of them by the definition.
 struct Data {
-  explicit Data(const Product &p) : p(p) {
+  explicit Data(const Gemm &p) : p(p) {
     bool isSum = p.kind == Kind::Weight;
     a = numbers(size_t(p.rowsOfA() * (p.kind == Kind::Forward ? p.in : p.out)),
                 1);
@@ -140,15 +140,15 @@ struct Data {
     return c;
   }
 
-  const Product &p;
+  const Gemm &p;
   Floats a, b, start;
   std::vector<uint16_t> a16, b16;
   Ids order;
 };
 } // namespace
 
-/// The product in every order of blocks, as f32.
-static Floats run(const Product &p, const Data &data) {
+/// The GEMM in every order of blocks, as f32.
+static Floats run(const Gemm &p, const Data &data) {
   Kernels kernels(textOf(p));
   Buffer<float> a(data.a), b(data.b);
   Buffer<uint16_t> a16(data.a16), b16(data.b16);
@@ -174,7 +174,7 @@ static Floats run(const Product &p, const Data &data) {
   return c;
 }
 
-static void isAsDefined(const Product &p) {
+static void isAsDefined(const Gemm &p) {
   Data data(p);
   std::vector<double> expected = data.expected();
   Floats c = run(p, data);
@@ -186,7 +186,7 @@ static void isAsDefined(const Product &p) {
 }
 
 /// All kinds, of both types, for tokens as they are and gathered.
-static void allKinds(Product p) {
+static void allKinds(Gemm p) {
   for (bool isBF16 : {false, true}) {
     p.isBF16 = isBF16, p.gathersA = true, p.adds = false;
     for (Kind kind : {Kind::Forward, Kind::Input, Kind::Weight}) {
@@ -199,32 +199,32 @@ static void allKinds(Product p) {
 }
 
 /// Rows are copied in vectors; groups end within tiles, one has no row.
-TEST(GroupedProduct, EvenSizes) {
+TEST(GroupedGemm, EvenSizes) {
   allKinds({Kind::Forward, 100, 48, 40, {0, 37, 37, 70, 100}});
   allKinds({Kind::Forward, 100, 48, 40, {0, 37, 37, 70, 100}, 2});
 }
 
 /// Rows begin anywhere.
-TEST(GroupedProduct, OddSizes) {
+TEST(GroupedGemm, OddSizes) {
   allKinds({Kind::Forward, 57, 13, 21, {0, 1, 34, 34, 57}});
   allKinds({Kind::Forward, 57, 13, 21, {0, 1, 34, 34, 57}, 3});
 }
 
 /// One group has all rows, as the first, the last, and the only one.
-TEST(GroupedProduct, AllRowsOfOne) {
+TEST(GroupedGemm, AllRowsOfOne) {
   allKinds({Kind::Forward, 70, 16, 24, {0, 70, 70, 70}});
   allKinds({Kind::Forward, 70, 16, 24, {0, 0, 0, 70}, 2});
   allKinds({Kind::Forward, 33, 8, 9, {0, 33}});
 }
 
 /// Rows that no group has are zero, be they some, or all.
-TEST(GroupedProduct, RowsOfNone) {
+TEST(GroupedGemm, RowsOfNone) {
   allKinds({Kind::Forward, 90, 16, 24, {0, 20, 33, 41}});
   allKinds({Kind::Forward, 40, 9, 7, {0, 0, 0}, 2});
 }
 
 /// Groups that begin and end where tiles do; more groups than rows.
-TEST(GroupedProduct, Tiles) {
+TEST(GroupedGemm, Tiles) {
   allKinds({Kind::Forward, 128, 8, 16, {0, 32, 64, 64, 128}});
   Ids offsets = {0};
   for (int32_t e = 0; e < 37; ++e)
@@ -233,7 +233,7 @@ TEST(GroupedProduct, Tiles) {
 }
 
 /// Tiles of all sizes, with several warps side by side.
-TEST(GroupedProduct, Large) {
+TEST(GroupedGemm, Large) {
   for (bool isBF16 : {false, true}) {
     isAsDefined({Kind::Forward, 150, 72, 136, {0, 150}, 0, isBF16});
     isAsDefined({Kind::Input, 130, 136, 72, {0, 5, 130}, 2, isBF16});

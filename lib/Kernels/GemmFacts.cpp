@@ -1,4 +1,4 @@
-//===- ProductFacts.cpp - Matrix products of nn, as rt.gemm has them ------===//
+//===- GemmFacts.cpp - GEMMs of nn, as rt.gemm has them -------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -24,8 +24,8 @@ static int64_t getRows(Value value) {
 static int64_t getCols(Value value) { return getShape(value).back(); }
 
 /// out[r,n] = sum over k of input[r,k] W[k,n].
-static Product describe(LinearOp op) {
-  Product p;
+static Gemm describe(LinearOp op) {
+  Gemm p;
   p.a = op.getInput(), p.b = op.getWeight(), p.bias = op.getBias();
   p.m = getRows(p.a), p.k = getCols(p.a), p.n = getCols(op.getOut());
   p.transposeB = op.getLayout() == WeightLayout::OutIn;
@@ -34,8 +34,8 @@ static Product describe(LinearOp op) {
 }
 
 /// dinput[r,k] = sum over n of dout[r,n] W[k,n].
-static Product describe(LinearBackwardInputOp op) {
-  Product p;
+static Gemm describe(LinearBackwardInputOp op) {
+  Gemm p;
   p.a = op.getDout(), p.b = op.getWeight();
   p.m = getRows(p.a), p.k = getCols(p.a), p.n = getCols(op.getDinput());
   p.transposeB = op.getLayout() == WeightLayout::InOut;
@@ -44,8 +44,8 @@ static Product describe(LinearBackwardInputOp op) {
 }
 
 /// dW[k,n] = sum over rows of input[r,k] dout[r,n], or its transpose.
-static Product describe(LinearBackwardWeightOp op) {
-  Product p;
+static Gemm describe(LinearBackwardWeightOp op) {
+  Gemm p;
   p.a = op.getInput(), p.b = op.getDout();
   if (op.getLayout() == WeightLayout::OutIn)
     std::swap(p.a, p.b);
@@ -55,11 +55,11 @@ static Product describe(LinearBackwardWeightOp op) {
   return p;
 }
 
-/// A product for each entry of the batch and each head. What is [B, T, H*D]
+/// A GEMM for each entry of the batch and each head. What is [B, T, H*D]
 /// has the head's D columns in rows of H*D; what is [B, H, T, T] has whole
 /// matrices.
-static Product describeHeads(Value scores, Value rows, int64_t heads) {
-  Product p;
+static Gemm describeHeads(Value scores, Value rows, int64_t heads) {
+  Gemm p;
   int64_t batch = getShape(rows)[0], width = getCols(rows);
   int64_t length = getShape(rows)[1], keys = getCols(scores);
   int64_t queries = getShape(scores)[2];
@@ -71,8 +71,8 @@ static Product describeHeads(Value scores, Value rows, int64_t heads) {
 }
 
 /// out[b,h,i,j] = scale * sum over d of lhs[b,i,h,d] rhs[b,j,h,d].
-static Product describe(ScoresOp op) {
-  Product p = describeHeads(op.getOut(), op.getLhs(), op.getHeads());
+static Gemm describe(ScoresOp op) {
+  Gemm p = describeHeads(op.getOut(), op.getLhs(), op.getHeads());
   p.a = op.getLhs(), p.b = op.getRhs();
   p.transposeB = true;
   p.ldc = p.n;
@@ -82,8 +82,8 @@ static Product describe(ScoresOp op) {
 }
 
 /// out[b,i,h,d] = scale * sum over j of P[b,h,i,j] rows[b,j,h,d].
-static Product describe(ContextOp op) {
-  Product p = describeHeads(op.getProbs(), op.getRows(), op.getHeads());
+static Gemm describe(ContextOp op) {
+  Gemm p = describeHeads(op.getProbs(), op.getRows(), op.getHeads());
   p.a = op.getProbs(), p.b = op.getRows();
   int64_t queries = p.m, keys = p.n, width = p.k;
   p.lda = keys;
@@ -102,7 +102,7 @@ static Product describe(ContextOp op) {
 //===----------------------------------------------------------------------===//
 
 template <typename OpTy>
-static void setGroups(Product &p, OpTy op, std::optional<rt::Gather> gather) {
+static void setGroups(Gemm &p, OpTy op, std::optional<rt::Gather> gather) {
   p.offsets = op.getOffsets();
   if (!op.getOrder())
     return;
@@ -112,8 +112,8 @@ static void setGroups(Product &p, OpTy op, std::optional<rt::Gather> gather) {
 }
 
 /// out[r,n] = sum over k of x[r,k] W[e,n,k].
-static Product describe(GroupedLinearOp op) {
-  Product p;
+static Gemm describe(GroupedLinearOp op) {
+  Gemm p;
   p.a = op.getInput(), p.b = op.getWeight();
   p.m = getRows(op.getOut()), p.n = getCols(op.getOut()), p.k = getCols(p.a);
   p.transposeB = true;
@@ -123,8 +123,8 @@ static Product describe(GroupedLinearOp op) {
 }
 
 /// dinput[r,k] = sum over n of d[r,n] W[e,n,k].
-static Product describe(GroupedLinearBackwardInputOp op) {
-  Product p;
+static Gemm describe(GroupedLinearBackwardInputOp op) {
+  Gemm p;
   p.a = op.getDout(), p.b = op.getWeight();
   p.m = getRows(op.getDinput()), p.n = getCols(p.b), p.k = getCols(p.a);
   p.lda = p.k, p.ldb = p.n, p.ldc = p.n;
@@ -133,8 +133,8 @@ static Product describe(GroupedLinearBackwardInputOp op) {
 }
 
 /// dW[e,n,k] = sum over rows of d[r,n] x[r,k].
-static Product describe(GroupedLinearBackwardWeightOp op) {
-  Product p;
+static Gemm describe(GroupedLinearBackwardWeightOp op) {
+  Gemm p;
   bool isInput = op.getGathered() == GatheredRows::Input;
   p.a = op.getDout(), p.b = op.getInput();
   p.m = getCols(p.a), p.n = getCols(p.b), p.k = getRows(isInput ? p.a : p.b);
@@ -150,23 +150,21 @@ static Product describe(GroupedLinearBackwardWeightOp op) {
 
 namespace {
 template <typename OpTy>
-struct Body : ProductBody::ExternalModel<Body<OpTy>, OpTy> {
-  Product describe(Operation *op) const { return ::describe(cast<OpTy>(op)); }
+struct Body : GemmBody::ExternalModel<Body<OpTy>, OpTy> {
+  Gemm describe(Operation *op) const { return ::describe(cast<OpTy>(op)); }
 };
 
 /// A bias would have to come after the sum.
-struct LinearBody : ProductBody::ExternalModel<LinearBody, LinearOp> {
-  Product describe(Operation *op) const {
-    return ::describe(cast<LinearOp>(op));
-  }
+struct LinearBody : GemmBody::ExternalModel<LinearBody, LinearOp> {
+  Gemm describe(Operation *op) const { return ::describe(cast<LinearOp>(op)); }
   bool canStartFromSum(Operation *op) const {
     return !cast<LinearOp>(op).getBias();
   }
 };
 
 struct WeightBody
-    : ProductBody::ExternalModel<WeightBody, LinearBackwardWeightOp> {
-  Product describe(Operation *op) const {
+    : GemmBody::ExternalModel<WeightBody, LinearBackwardWeightOp> {
+  Gemm describe(Operation *op) const {
     return ::describe(cast<LinearBackwardWeightOp>(op));
   }
   Value getSummedRows(Operation *op) const {
@@ -176,14 +174,14 @@ struct WeightBody
 
 /// Sums of heads would have to come after the sum.
 template <typename OpTy>
-struct HeadsBody : ProductBody::ExternalModel<HeadsBody<OpTy>, OpTy> {
-  Product describe(Operation *op) const { return ::describe(cast<OpTy>(op)); }
+struct HeadsBody : GemmBody::ExternalModel<HeadsBody<OpTy>, OpTy> {
+  Gemm describe(Operation *op) const { return ::describe(cast<OpTy>(op)); }
   std::optional<SharedHeads> getSharedHeads(Operation *op) const {
-    auto product = cast<OpTy>(op);
-    int64_t heads = product.getHeads(), keyHeads = product.getKeyHeads();
+    auto gemm = cast<OpTy>(op);
+    int64_t heads = gemm.getHeads(), keyHeads = gemm.getKeyHeads();
     if (heads == keyHeads)
       return std::nullopt;
-    return SharedHeads{heads, keyHeads, sumsHeads(product)};
+    return SharedHeads{heads, keyHeads, sumsHeads(gemm)};
   }
   bool canStartFromSum(Operation *op) const {
     std::optional<SharedHeads> shared = getSharedHeads(op);
@@ -201,7 +199,7 @@ static void attach(MLIRContext &context) {
   (Ops::template attachInterface<Model<Ops>>(context), ...);
 }
 
-void kernels::attachProductBodies(MLIRContext &context) {
+void kernels::attachGemmBodies(MLIRContext &context) {
   LinearOp::attachInterface<LinearBody>(context);
   LinearBackwardWeightOp::attachInterface<WeightBody>(context);
   attach<Body, LinearBackwardInputOp, GroupedLinearOp,

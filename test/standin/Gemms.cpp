@@ -1,4 +1,4 @@
-//===- Products.cpp - A stand-in for libcublasLt.so.13 --------------------===//
+//===- Gemms.cpp - A stand-in for libcublasLt.so.13 -----------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -13,7 +13,7 @@
 // A that is not transposed, and of a B that is, or with
 // REPRISE_STANDIN_SUMS=none of neither. Sums are f64, but of two halves, each
 // rounded to the type of C, unless that is forbidden. The workspace is spoilt
-// by each product. Addresses have the alignment that was promised when the
+// by each GEMM. Addresses have the alignment that was promised when the
 // algorithm was chosen, the workspace 256 bytes.
 //
 //===----------------------------------------------------------------------===//
@@ -129,29 +129,29 @@ static double operand(const void *base, const Layout &layout, int64_t row,
 }
 
 /// Whether there is the epilogue, if it makes sums.
-static bool hasSums(const Description &product, const Layout &c) {
-  if (!isSum(product.epilogue))
+static bool hasSums(const Description &matmul, const Layout &c) {
+  if (!isSum(matmul.epilogue))
     return true;
   const char *sums = getenv("REPRISE_STANDIN_SUMS");
   if (c.batch != 1 || (sums && strcmp(sums, "none") == 0))
     return false;
-  return product.epilogue == kBlasEpilogueSumsOfFirst ? !product.transposeA
-                                                      : product.transposeB;
+  return matmul.epilogue == kBlasEpilogueSumsOfFirst ? !matmul.transposeA
+                                                     : matmul.transposeB;
 }
 
 /// Whether sizes and types go together.
-static BlasResult check(const Description &product, const Layout &a,
+static BlasResult check(const Description &matmul, const Layout &a,
                         const Layout &b, const Layout &c) {
-  int64_t k = product.transposeA ? a.rows : a.columns;
-  bool fits = (product.transposeA ? a.columns : a.rows) == c.rows &&
-              (product.transposeB ? b.rows : b.columns) == c.columns &&
-              (product.transposeB ? b.columns : b.rows) == k &&
+  int64_t k = matmul.transposeA ? a.rows : a.columns;
+  bool fits = (matmul.transposeA ? a.columns : a.rows) == c.rows &&
+              (matmul.transposeB ? b.rows : b.columns) == c.columns &&
+              (matmul.transposeB ? b.columns : b.rows) == k &&
               a.batch == c.batch && b.batch == c.batch && a.stride >= a.rows &&
               b.stride >= b.rows && c.stride >= c.rows;
   if (!fits)
     return kInvalid;
   return a.type == b.type && (c.type == a.type || c.type == kBlasF32) &&
-                 hasSums(product, c)
+                 hasSums(matmul, c)
              ? 0
              : kBlasNotSupported;
 }
@@ -175,42 +175,42 @@ BlasResult cublasLtDestroy(BlasHandle handle) {
   return 0;
 }
 
-BlasResult cublasLtMatmulDescCreate(BlasProduct *product, int compute,
+BlasResult cublasLtMatmulDescCreate(BlasMatmul *matmul, int compute,
                                     int scaleType) {
   if (scaleType != kBlasF32)
     return kBlasNotSupported;
   auto *description = new Description;
   description->compute = compute;
-  *product = reinterpret_cast<BlasProduct>(description);
+  *matmul = reinterpret_cast<BlasMatmul>(description);
   return 0;
 }
 
-BlasResult cublasLtMatmulDescDestroy(BlasProduct product) {
-  delete &as<Description>(product);
+BlasResult cublasLtMatmulDescDestroy(BlasMatmul matmul) {
+  delete &as<Description>(matmul);
   return 0;
 }
 
-BlasResult cublasLtMatmulDescSetAttribute(BlasProduct product, int attribute,
+BlasResult cublasLtMatmulDescSetAttribute(BlasMatmul matmul, int attribute,
                                           const void *value, size_t bytes) {
-  auto &description = as<Description>(product);
+  auto &description = as<Description>(matmul);
   int32_t word = 0;
   if (bytes == sizeof(word))
     memcpy(&word, value, sizeof(word));
   switch (attribute) {
-  case kBlasProductTransA:
+  case kBlasMatmulTransA:
     description.transposeA = word == kBlasTransposed;
     return 0;
-  case kBlasProductTransB:
+  case kBlasMatmulTransB:
     description.transposeB = word == kBlasTransposed;
     return 0;
-  case kBlasProductEpilogue:
+  case kBlasMatmulEpilogue:
     description.epilogue = uint32_t(word);
     return uint32_t(word) == kBlasEpilogueNone ||
                    uint32_t(word) == kBlasEpilogueBias ||
                    isSum(description.epilogue)
                ? 0
                : kBlasNotSupported;
-  case kBlasProductBias:
+  case kBlasMatmulBias:
     memcpy(&description.bias, value, sizeof(description.bias));
     return 0;
   default:
@@ -270,14 +270,14 @@ BlasResult cublasLtMatmulPreferenceSetAttribute(BlasPreference preference,
   return 0;
 }
 
-BlasResult cublasLtMatmulAlgoGetHeuristic(BlasHandle, BlasProduct product,
+BlasResult cublasLtMatmulAlgoGetHeuristic(BlasHandle, BlasMatmul matmul,
                                           BlasLayout a, BlasLayout b,
                                           BlasLayout c, BlasLayout,
                                           BlasPreference preference,
                                           int requested, BlasChoice *choices,
                                           int *found) {
-  BlasResult code = check(as<Description>(product), as<Layout>(a),
-                          as<Layout>(b), as<Layout>(c));
+  BlasResult code = check(as<Description>(matmul), as<Layout>(a), as<Layout>(b),
+                          as<Layout>(c));
   *found = code == 0 ? std::min(requested, 2) : 0;
   if (!*found)
     return code;
@@ -295,13 +295,13 @@ BlasResult cublasLtMatmulAlgoGetHeuristic(BlasHandle, BlasProduct product,
   return 0;
 }
 
-BlasResult cublasLtMatmul(BlasHandle, BlasProduct product, const void *alpha,
+BlasResult cublasLtMatmul(BlasHandle, BlasMatmul matmul, const void *alpha,
                           const void *a, BlasLayout layoutA, const void *b,
                           BlasLayout layoutB, const void *beta, const void *c,
                           BlasLayout layoutC, void *d, BlasLayout layoutD,
                           const BlasAlgorithm *algorithm, void *workspace,
                           size_t workspaceBytes, CudaStream stream) {
-  Description description = as<Description>(product);
+  Description description = as<Description>(matmul);
   Layout la = as<Layout>(layoutA), lb = as<Layout>(layoutB),
          lc = as<Layout>(layoutC);
   if (c != d || layoutC != layoutD)

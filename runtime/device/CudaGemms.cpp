@@ -1,4 +1,4 @@
-//===- CudaProducts.cpp - Matrix products by cuBLASLt ---------------------===//
+//===- CudaGemms.cpp - GEMMs by cuBLASLt ----------------------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CudaProducts.h"
+#include "CudaGemms.h"
 
 #include "reprise/ABI/ElementFormat.h"
 
@@ -22,20 +22,19 @@ static int blasType(int32_t type) {
   return type == REPRISE_BF16 ? kBlasBF16 : kBlasF32;
 }
 
-bool CudaProducts::check(BlasResult code, const char *name, const char *what,
-                         Error &error) const {
-  return code == 0 || error.set("product %s: cuBLASLt %zu cannot %s: %s (%d)",
+bool CudaGemms::check(BlasResult code, const char *name, const char *what,
+                      Error &error) const {
+  return code == 0 || error.set("GEMM %s: cuBLASLt %zu cannot %s: %s (%d)",
                                 name, device.blas().version(), what,
                                 device.blas().statusName(code), code);
 }
 
-char *CudaProducts::addressOf(int buffer) const {
+char *CudaGemms::addressOf(int buffer) const {
   return reinterpret_cast<char *>(device.base() +
                                   CudaAddress(model.buffers[buffer].offset));
 }
 
-CudaProducts::Operands
-CudaProducts::operandsOf(const RepriseLaunch &launch) const {
+CudaGemms::Operands CudaGemms::operandsOf(const RepriseLaunch &launch) const {
   const RepriseGemm &gemm = model.gemms[launch.callee];
   int first = launch.firstBuffer, last = first + launch.numBuffers - 1;
   Operands of = {};
@@ -50,7 +49,7 @@ CudaProducts::operandsOf(const RepriseLaunch &launch) const {
 }
 
 /// The sums of an epilogue, as a row of ones times the operand they are of.
-static RepriseGemm getProductOfOnes(const RepriseGemm &gemm) {
+static RepriseGemm getGemmOfOnes(const RepriseGemm &gemm) {
   bool isOfA = gemm.epilogue == REPRISE_EPILOGUE_SUMS_OF_A;
   RepriseGemm sums = {};
   sums.m = 1;
@@ -72,9 +71,9 @@ static int64_t bytesOfOnes(const RepriseGemm &gemm) {
   return (gemm.k * repriseElementBytes(gemm.typeAB) + 255) / 256 * 256;
 }
 
-/// Of the product of ones, which are at the head of the workspace.
-static CudaProducts::Operands getOperandsOfOnes(const RepriseGemm &gemm,
-                                                CudaProducts::Operands of) {
+/// Of the GEMM of ones, which are at the head of the workspace.
+static CudaGemms::Operands getOperandsOfOnes(const RepriseGemm &gemm,
+                                             CudaGemms::Operands of) {
   of.b = gemm.epilogue == REPRISE_EPILOGUE_SUMS_OF_A ? of.a : of.b;
   of.a = of.workspace;
   of.c = static_cast<char *>(of.vector);
@@ -96,9 +95,9 @@ static uint32_t epilogueOf(const RepriseGemm &gemm) {
   }
 }
 
-bool CudaProducts::layOut(BlasLayout &layout, int32_t type, int64_t rows,
-                          int64_t columns, int64_t stride, int64_t batch,
-                          int64_t batchStride, const char *name, Error &error) {
+bool CudaGemms::layOut(BlasLayout &layout, int32_t type, int64_t rows,
+                       int64_t columns, int64_t stride, int64_t batch,
+                       int64_t batchStride, const char *name, Error &error) {
   const CublasLt &blas = device.blas();
   auto count = int32_t(batch);
   const char *what = "describe a matrix";
@@ -113,8 +112,8 @@ bool CudaProducts::layOut(BlasLayout &layout, int32_t type, int64_t rows,
                name, what, error);
 }
 
-bool CudaProducts::describe(const RepriseGemm &gemm, bool tf32,
-                            Product &product, const char *name, Error &error) {
+bool CudaGemms::describe(const RepriseGemm &gemm, bool tf32, Matmul &matmul,
+                         const char *name, Error &error) {
   // One of the two batch dimensions is cuBLASLt's, or both if they are one.
   const int64_t *strides[3] = {gemm.strideB, gemm.strideA, gemm.strideC};
   int64_t b0 = gemm.batch[0], b1 = gemm.batch[1];
@@ -122,10 +121,10 @@ bool CudaProducts::describe(const RepriseGemm &gemm, bool tf32,
                            [&](const int64_t *s) { return s[0] == b1 * s[1]; });
   int inner = b1 == 1 || (!isOne && b0 > b1) ? 0 : 1, outer = 1 - inner;
   int64_t batch = isOne ? b0 * b1 : gemm.batch[inner];
-  product.repeats = isOne ? 1 : gemm.batch[outer];
+  matmul.repeats = isOne ? 1 : gemm.batch[outer];
   const int32_t types[3] = {gemm.typeAB, gemm.typeAB, gemm.typeC};
   for (int i = 0; i < 3; ++i)
-    product.step[i] = strides[i][outer] * repriseElementBytes(types[i]);
+    matmul.step[i] = strides[i][outer] * repriseElementBytes(types[i]);
 
   const CublasLt &blas = device.blas();
   const char *what = "describe it";
@@ -133,28 +132,28 @@ bool CudaProducts::describe(const RepriseGemm &gemm, bool tf32,
       gemm.typeAB == REPRISE_F32 && tf32 ? kBlasComputeTF32 : kBlasComputeF32;
   int32_t transposeFirst = gemm.transposeB ? kBlasTransposed : 0;
   int32_t transposeSecond = gemm.transposeA ? kBlasTransposed : 0;
-  if (!check(blas.productCreate(&product.product, compute, kBlasF32), name,
-             what, error) ||
-      !check(blas.productSet(product.product, kBlasProductTransA,
-                             &transposeFirst, sizeof(transposeFirst)),
+  if (!check(blas.matmulCreate(&matmul.matmul, compute, kBlasF32), name, what,
+             error) ||
+      !check(blas.matmulSet(matmul.matmul, kBlasMatmulTransA, &transposeFirst,
+                            sizeof(transposeFirst)),
              name, what, error) ||
-      !check(blas.productSet(product.product, kBlasProductTransB,
-                             &transposeSecond, sizeof(transposeSecond)),
+      !check(blas.matmulSet(matmul.matmul, kBlasMatmulTransB, &transposeSecond,
+                            sizeof(transposeSecond)),
              name, what, error))
     return false;
   uint32_t epilogue = epilogueOf(gemm);
-  if (epilogue && !check(blas.productSet(product.product, kBlasProductEpilogue,
-                                         &epilogue, sizeof(epilogue)),
+  if (epilogue && !check(blas.matmulSet(matmul.matmul, kBlasMatmulEpilogue,
+                                        &epilogue, sizeof(epilogue)),
                          name, what, error))
     return false;
   int64_t m = gemm.m, n = gemm.n, k = gemm.k;
-  return layOut(product.first, gemm.typeAB, gemm.transposeB ? k : n,
+  return layOut(matmul.first, gemm.typeAB, gemm.transposeB ? k : n,
                 gemm.transposeB ? n : k, gemm.ldb, batch, gemm.strideB[inner],
                 name, error) &&
-         layOut(product.second, gemm.typeAB, gemm.transposeA ? m : k,
+         layOut(matmul.second, gemm.typeAB, gemm.transposeA ? m : k,
                 gemm.transposeA ? k : m, gemm.lda, batch, gemm.strideA[inner],
                 name, error) &&
-         layOut(product.sum, gemm.typeC, n, m, gemm.ldc, batch,
+         layOut(matmul.sum, gemm.typeC, n, m, gemm.ldc, batch,
                 gemm.strideC[inner], name, error);
 }
 
@@ -168,9 +167,9 @@ static uint32_t alignmentOf(const int64_t *strides, int32_t type) {
 }
 
 /// Takes an algorithm if there is one.
-bool CudaProducts::choose(const RepriseGemm &gemm, const Operands &operands,
-                          Product &product, bool autotune, bool &isThere,
-                          const char *name, Error &error) {
+bool CudaGemms::choose(const RepriseGemm &gemm, const Operands &operands,
+                       Matmul &matmul, bool autotune, bool &isThere,
+                       const char *name, Error &error) {
   const CublasLt &blas = device.blas();
   BlasPreference preference = nullptr;
   const char *what = "choose an algorithm";
@@ -192,12 +191,12 @@ bool CudaProducts::choose(const RepriseGemm &gemm, const Operands &operands,
               set(kBlasPreferenceAlignmentB, &alignments[1], 4) &&
               set(kBlasPreferenceAlignmentC, &alignments[2], 4) &&
               set(kBlasPreferenceAlignmentD, &alignments[2], 4);
-  good = good && setVector(product, operands, name, error);
+  good = good && setVector(matmul, operands, name, error);
   BlasChoice choices[kMostChoices] = {};
   int found = 0;
   if (good) {
-    BlasResult code = blas.choose(handle, product.product, product.first,
-                                  product.second, product.sum, product.sum,
+    BlasResult code = blas.choose(handle, matmul.matmul, matmul.first,
+                                  matmul.second, matmul.sum, matmul.sum,
                                   preference, kMostChoices, choices, &found);
     if (code == kBlasNotSupported) // So it says that it has none.
       found = 0;
@@ -212,7 +211,7 @@ bool CudaProducts::choose(const RepriseGemm &gemm, const Operands &operands,
   for (int i = 0; i < found && (autotune || !isThere); ++i) {
     if (choices[i].state != 0 || choices[i].workspaceBytes > workspace)
       continue;
-    Product trial = product;
+    Matmul trial = matmul;
     trial.algorithm = choices[i].algorithm;
     trial.workspaceBytes = choices[i].workspaceBytes;
     float milliseconds = 0;
@@ -221,7 +220,7 @@ bool CudaProducts::choose(const RepriseGemm &gemm, const Operands &operands,
       return false;
     if (!isThere || milliseconds < best) {
       best = milliseconds;
-      product = trial;
+      matmul = trial;
       isThere = true;
     }
   }
@@ -230,9 +229,9 @@ bool CudaProducts::choose(const RepriseGemm &gemm, const Operands &operands,
 
 /// The least time of `runs` runs behind a first one, which loads what the
 /// algorithm needs.
-bool CudaProducts::time(const RepriseGemm &gemm, const Operands &operands,
-                        const Product &product, int runs, float &best,
-                        const char *name, Error &error) {
+bool CudaGemms::time(const RepriseGemm &gemm, const Operands &operands,
+                     const Matmul &matmul, int runs, float &best,
+                     const char *name, Error &error) {
   const CudaDriver &driver = device.driver();
   CudaEvent begin = nullptr, end = nullptr;
   bool good =
@@ -243,7 +242,7 @@ bool CudaProducts::time(const RepriseGemm &gemm, const Operands &operands,
     float milliseconds = 0;
     good =
         device.check(driver.eventRecord(begin, device.stream()), name, error) &&
-        multiply(gemm, operands, product, name, error) &&
+        multiply(gemm, operands, matmul, name, error) &&
         device.check(driver.eventRecord(end, device.stream()), name, error) &&
         device.check(driver.eventSynchronize(end), name, error) &&
         device.check(driver.eventElapsed(&milliseconds, begin, end), name,
@@ -258,48 +257,47 @@ bool CudaProducts::time(const RepriseGemm &gemm, const Operands &operands,
 }
 
 /// What is at its address decides about algorithms too, by its alignment.
-bool CudaProducts::setVector(const Product &product, const Operands &operands,
-                             const char *name, Error &error) {
+bool CudaGemms::setVector(const Matmul &matmul, const Operands &operands,
+                          const char *name, Error &error) {
   return !operands.vector ||
-         check(device.blas().productSet(product.product, kBlasProductBias,
-                                        &operands.vector,
-                                        sizeof(operands.vector)),
+         check(device.blas().matmulSet(matmul.matmul, kBlasMatmulBias,
+                                       &operands.vector,
+                                       sizeof(operands.vector)),
                name, "take its bias", error);
 }
 
-bool CudaProducts::multiply(const RepriseGemm &gemm, const Operands &operands,
-                            const Product &product, const char *name,
-                            Error &error) {
+bool CudaGemms::multiply(const RepriseGemm &gemm, const Operands &operands,
+                         const Matmul &matmul, const char *name, Error &error) {
   const CublasLt &blas = device.blas();
-  if (!setVector(product, operands, name, error))
+  if (!setVector(matmul, operands, name, error))
     return false;
   float beta = gemm.accumulate ? 1.0f : 0.0f;
-  for (int64_t i = 0; i < product.repeats; ++i) {
-    void *sum = operands.c + i * product.step[2];
-    if (!check(blas.multiply(handle, product.product, &gemm.alpha,
-                             operands.b + i * product.step[0], product.first,
-                             operands.a + i * product.step[1], product.second,
-                             &beta, sum, product.sum, sum, product.sum,
-                             &product.algorithm, operands.workspace,
-                             product.workspaceBytes, device.stream()),
+  for (int64_t i = 0; i < matmul.repeats; ++i) {
+    void *sum = operands.c + i * matmul.step[2];
+    if (!check(blas.multiply(handle, matmul.matmul, &gemm.alpha,
+                             operands.b + i * matmul.step[0], matmul.first,
+                             operands.a + i * matmul.step[1], matmul.second,
+                             &beta, sum, matmul.sum, sum, matmul.sum,
+                             &matmul.algorithm, operands.workspace,
+                             matmul.workspaceBytes, device.stream()),
                name, "begin it", error))
       return false;
   }
   return true;
 }
 
-bool CudaProducts::run(const RepriseLaunch &launch, Error &error) {
+bool CudaGemms::run(const RepriseLaunch &launch, Error &error) {
   const RepriseGemm &gemm = model.gemms[launch.callee];
-  const Product &sums = productsOfOnes[size_t(launch.callee)];
+  const Matmul &sums = matmulsOfOnes[size_t(launch.callee)];
   Operands operands = operandsOf(launch), ofOnes = operands;
-  if (sums.product) {
+  if (sums.matmul) {
     ofOnes = getOperandsOfOnes(gemm, operands);
     operands.vector = nullptr;
   }
-  if (!multiply(gemm, operands, products[size_t(launch.callee)], launch.name,
+  if (!multiply(gemm, operands, matmuls[size_t(launch.callee)], launch.name,
                 error))
     return false;
-  if (!sums.product)
+  if (!sums.matmul)
     return true;
   // Words of one f32, or of two bf16.
   unsigned ones = gemm.typeAB == REPRISE_BF16 ? 0x3F803F80 : 0x3F800000;
@@ -308,50 +306,50 @@ bool CudaProducts::run(const RepriseLaunch &launch, Error &error) {
   return device.check(
              device.driver().fillWords(address, ones, words, device.stream()),
              launch.name, error) &&
-         multiply(getProductOfOnes(gemm), ofOnes, sums, launch.name, error);
+         multiply(getGemmOfOnes(gemm), ofOnes, sums, launch.name, error);
 }
 
-/// Where the library has no such epilogue: the product without it, and then the
+/// Where the library has no such epilogue: the GEMM without it, and then the
 /// sums by another one.
-bool CudaProducts::separateSums(int index, const RepriseLaunch &launch,
-                                bool autotune, bool &isThere, Error &error) {
+bool CudaGemms::separateSums(int index, const RepriseLaunch &launch,
+                             bool autotune, bool &isThere, Error &error) {
   const RepriseGemm &gemm = model.gemms[index];
   const char *name = launch.name;
-  Product &product = products[size_t(index)];
-  Product &sums = productsOfOnes[size_t(index)];
+  Matmul &matmul = matmuls[size_t(index)];
+  Matmul &sums = matmulsOfOnes[size_t(index)];
   Operands operands = operandsOf(launch);
   Operands ofOnes = getOperandsOfOnes(gemm, operands);
   operands.vector = nullptr;
   if (ofOnes.workspaceBytes < 0) // No room for them.
     return true;
   uint32_t none = kBlasEpilogueNone;
-  if (!check(device.blas().productSet(product.product, kBlasProductEpilogue,
-                                      &none, sizeof(none)),
+  if (!check(device.blas().matmulSet(matmul.matmul, kBlasMatmulEpilogue, &none,
+                                     sizeof(none)),
              name, "describe it", error) ||
-      !choose(gemm, operands, product, autotune, isThere, name, error))
+      !choose(gemm, operands, matmul, autotune, isThere, name, error))
     return false;
   if (!isThere)
     return true;
   // As in the epilogue, nothing is rounded to TF32.
-  RepriseGemm row = getProductOfOnes(gemm);
+  RepriseGemm row = getGemmOfOnes(gemm);
   return describe(row, /*tf32=*/false, sums, name, error) &&
          choose(row, ofOnes, sums, autotune, isThere, name, error);
 }
 
-bool CudaProducts::prepareOne(int index, const RepriseLaunch &launch, bool tf32,
-                              bool autotune, Error &error) {
+bool CudaGemms::prepareOne(int index, const RepriseLaunch &launch, bool tf32,
+                           bool autotune, Error &error) {
   const RepriseGemm &gemm = model.gemms[index];
-  Product &product = products[size_t(index)];
+  Matmul &matmul = matmuls[size_t(index)];
   Operands operands = operandsOf(launch);
   bool isThere = false;
-  if (!describe(gemm, tf32, product, launch.name, error) ||
-      !choose(gemm, operands, product, autotune, isThere, launch.name, error))
+  if (!describe(gemm, tf32, matmul, launch.name, error) ||
+      !choose(gemm, operands, matmul, autotune, isThere, launch.name, error))
     return false;
   if (!isThere && gemm.epilogue &&
       !separateSums(index, launch, autotune, isThere, error))
     return false;
   return isThere ||
-         error.set("product %s: cuBLASLt %zu has no algorithm for m %" PRId64
+         error.set("GEMM %s: cuBLASLt %zu has no algorithm for m %" PRId64
                    ", n %" PRId64 ", k %" PRId64 " of %s in %" PRId64
                    " bytes of workspace%s",
                    launch.name, device.blas().version(), gemm.m, gemm.n, gemm.k,
@@ -361,20 +359,20 @@ bool CudaProducts::prepareOne(int index, const RepriseLaunch &launch, bool tf32,
                                  : "");
 }
 
-int CudaProducts::numSeparateSums() const {
-  return int(std::count_if(
-      productsOfOnes.begin(), productsOfOnes.end(),
-      [](const Product &sums) { return sums.product != nullptr; }));
+int CudaGemms::numSeparateSums() const {
+  return int(
+      std::count_if(matmulsOfOnes.begin(), matmulsOfOnes.end(),
+                    [](const Matmul &sums) { return sums.matmul != nullptr; }));
 }
 
-bool CudaProducts::prepare(bool tf32, bool autotune, Error &error) {
+bool CudaGemms::prepare(bool tf32, bool autotune, Error &error) {
   if (model.numGemms == 0)
     return true;
-  for (List<Product> *list : {&products, &productsOfOnes}) {
+  for (List<Matmul> *list : {&matmuls, &matmulsOfOnes}) {
     if (!list->resize(size_t(model.numGemms)))
-      return error.set("no memory left for %d products", model.numGemms);
-    for (Product &product : *list)
-      product = {};
+      return error.set("no memory left for %d GEMMs", model.numGemms);
+    for (Matmul &matmul : *list)
+      matmul = {};
   }
   if (!check(device.blas().create(&handle), "of any kind", "start", error))
     return false;
@@ -382,22 +380,22 @@ bool CudaProducts::prepare(bool tf32, bool autotune, Error &error) {
     for (int j = 0; j < model.schedules[i].numLaunches; ++j) {
       const RepriseLaunch &launch = model.schedules[i].launches[j];
       if (launch.kind == REPRISE_LAUNCH_GEMM &&
-          !products[size_t(launch.callee)].product &&
+          !matmuls[size_t(launch.callee)].matmul &&
           !prepareOne(launch.callee, launch, tf32, autotune, error))
         return false;
     }
   return true;
 }
 
-CudaProducts::~CudaProducts() {
+CudaGemms::~CudaGemms() {
   const CublasLt &blas = device.blas();
-  for (List<Product> *list : {&products, &productsOfOnes})
-    for (Product &product : *list) {
-      for (BlasLayout layout : {product.first, product.second, product.sum})
+  for (List<Matmul> *list : {&matmuls, &matmulsOfOnes})
+    for (Matmul &matmul : *list) {
+      for (BlasLayout layout : {matmul.first, matmul.second, matmul.sum})
         if (layout)
           blas.layoutDestroy(layout);
-      if (product.product)
-        blas.productDestroy(product.product);
+      if (matmul.matmul)
+        blas.matmulDestroy(matmul.matmul);
     }
   if (handle)
     blas.destroy(handle);

@@ -1,4 +1,4 @@
-//===- Products.h - Matrix products of nn as rt.gemm ------------*- C++ -*-===//
+//===- Gemms.h - GEMMs of nn as rt.gemm -------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -6,17 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_KERNELS_PRODUCTS_H
-#define REPRISE_KERNELS_PRODUCTS_H
+#ifndef REPRISE_KERNELS_GEMMS_H
+#define REPRISE_KERNELS_GEMMS_H
 
 #include "reprise/Dialect/RT/RTOps.h"
 
 namespace reprise::kernels {
 
-class ProductBody;
+class GemmBody;
 
-/// A product of two matrices of a buffer each, as rt.gemm describes it.
-struct Product {
+/// A GEMM of two matrices of a buffer each, as rt.gemm describes it.
+struct Gemm {
   mlir::Value a, b, bias;
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
@@ -43,11 +43,11 @@ struct SharedHeads {
 /// gradient that it reads, or the sums of the squares of what it writes.
 enum class Beside { Nothing, SumOfRows, Squares };
 
-/// Builds the product that `op` is; with `addend`, of its result's type, added
+/// Builds the GEMM that `op` is; with `addend`, of its result's type, added
 /// to that; and with `beside`. It shares no heads.
-rt::GemmOp formProduct(mlir::OpBuilder &builder, ProductBody op,
-                       mlir::Value addend, Beside beside);
+rt::GemmOp formGemm(mlir::OpBuilder &builder, GemmBody op, mlir::Value addend,
+                    Beside beside);
 
 } // namespace reprise::kernels
 
-#endif // REPRISE_KERNELS_PRODUCTS_H
+#endif // REPRISE_KERNELS_GEMMS_H

@@ -1,13 +1,13 @@
 // RUN: reprise-opt %s -reprise-emit-cpu=registers=both | FileCheck %s
-// RUN: reprise-opt %s -reprise-emit-cpu=registers=wide | FileCheck %s --check-prefix=ONE --implicit-check-not=rt.wide --implicit-check-not=target_cpu
-// RUN: reprise-opt %s -reprise-emit-cpu | FileCheck %s --check-prefix=ONE --implicit-check-not=rt.wide --implicit-check-not=target_cpu
+// RUN: reprise-opt %s -reprise-emit-cpu=registers=wide | FileCheck %s --check-prefix=ONE --implicit-check-not=rt.avx512 --implicit-check-not=target_cpu
+// RUN: reprise-opt %s -reprise-emit-cpu | FileCheck %s --check-prefix=ONE --implicit-check-not=rt.avx512 --implicit-check-not=target_cpu
 
 // What computes for long has a second version, which says what it is for; it
 // is no kernel that could be launched by itself.
 
 // CHECK-LABEL: llvm.func @exponential(
-//  CHECK-SAME:   attributes {rt.kernel, rt.tasks = 2 : i64, rt.wide = @exponential.wide}
-//       CHECK: llvm.func @exponential.wide(
+//  CHECK-SAME:   attributes {rt.avx512 = @exponential.avx512, rt.kernel, rt.tasks = 2 : i64}
+//       CHECK: llvm.func @exponential.avx512(
 //   CHECK-NOT:   rt.kernel
 //  CHECK-SAME:   attributes {passthrough = {{\[\[}}"min-legal-vector-width", "512"]], prefer_vector_width = "512", rt.tasks = 2 : i64, target_cpu = "x86-64-v4"}
 //       CHECK:   math.exp
@@ -33,7 +33,7 @@ func.func private @exponential(%x: tensor<4112xf32>) -> tensor<4112xf32> attribu
 
 // CHECK-LABEL: llvm.func @double(
 //  CHECK-SAME:   attributes {rt.kernel, rt.tasks = 2 : i64}
-//   CHECK-NOT: @double.wide
+//   CHECK-NOT: @double.avx512
 // ONE-LABEL: llvm.func @double(
 func.func private @double(%x: tensor<4112xf32>) -> tensor<4112xf32> attributes {rt.kernel} {
   %e = tensor.empty() : tensor<4112xf32>
@@ -48,12 +48,12 @@ func.func private @double(%x: tensor<4112xf32>) -> tensor<4112xf32> attributes {
   return %y : tensor<4112xf32>
 }
 
-// Attention has, with larger tiles of products: 8 rows by 2 vectors of sums in
+// Attention has, with larger tiles of GEMMs: 8 rows by 2 vectors of sums in
 // place of 4 by 1.
 
 // CHECK-LABEL: llvm.func @attention(
-//  CHECK-SAME:   rt.wide = @attention.wide
-//       CHECK: llvm.func @attention.wide(
+//  CHECK-SAME:   rt.avx512 = @attention.avx512
+//       CHECK: llvm.func @attention.avx512(
 //  CHECK-SAME:   target_cpu = "x86-64-v4"
 //       CHECK:   step %c8
 func.func private @attention(%q: tensor<1x64x32xf32>, %k: tensor<1x64x32xf32>, %v: tensor<1x64x32xf32>, %rng: tensor<4xi32>) -> (tensor<1x64x32xf32>, tensor<1x1x64xf32>) attributes {rt.kernel} {
@@ -66,7 +66,7 @@ func.func private @attention(%q: tensor<1x64x32xf32>, %k: tensor<1x64x32xf32>, %
 
 // CHECK-LABEL: llvm.func @exponential_bf16(
 //       CHECK:   math.exp {{.*}} : vector<16xf32>
-//       CHECK: llvm.func @exponential_bf16.wide(
+//       CHECK: llvm.func @exponential_bf16.avx512(
 //       CHECK:   %[[WORDS:.*]] = llvm.load {{.*}} -> vector<16xi32>
 //       CHECK:   %[[EVEN:.*]] = arith.trunci %[[WORDS]]
 //       CHECK:   %[[HIGH:.*]] = arith.shrui %[[WORDS]]
