@@ -8,12 +8,12 @@
 
 #include "reprise/Pipelines/StagePrograms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/Pipe/OnlyStages.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Remat/PlanFile.h"
+#include "reprise/Support/CopyModule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 
@@ -58,16 +58,9 @@ StagePrograms::StagePrograms(ModuleOp stages, bool isFree, bool inference)
       isFree(isFree), inference(inference) {
   context.getDiagEngine().registerHandler(
       [](Diagnostic &) { return success(); });
-  chunks = copy(stages);
+  chunks = copyInto(context, stages);
   if (chunks && failed(run(*chunks, Phase::NN, Phase::Joint, {})))
     chunks = nullptr;
-}
-
-OwningOpRef<ModuleOp> StagePrograms::copy(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module.print(os, OpPrintingFlags().useLocalScope());
-  return parseSourceString<ModuleOp>(text, &context);
 }
 
 LogicalResult StagePrograms::run(ModuleOp module, Phase from, Phase to,
@@ -85,7 +78,7 @@ LogicalResult StagePrograms::run(ModuleOp module, Phase from, Phase to,
 OwningOpRef<ModuleOp> StagePrograms::plan(ModuleOp decided) {
   RecomputeOptions rest; // Nothing but what is free is still to be decided.
   rest.isFree = isFree;
-  OwningOpRef<ModuleOp> whole = copy(decided);
+  OwningOpRef<ModuleOp> whole = copyInto(context, decided);
   llvm::SmallString<128> path;
   if (!chunks || !whole ||
       failed(run(*whole, Phase::Joint, Phase::Remat, rest)) ||

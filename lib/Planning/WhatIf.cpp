@@ -7,8 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "WhatIf.h"
-#include "mlir/Bytecode/BytecodeWriter.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
@@ -20,33 +18,12 @@
 #include "reprise/Memory/WaitingInputs.h"
 #include "reprise/Memory/WrittenGradients.h"
 #include "reprise/Remat/Summary.h"
+#include "reprise/Support/CopyModule.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::planning;
-
-/// `module` in another context. A what-if compile needs one: the remarks of its
-/// passes are of plans that nobody asked for, and MLIR has no way to set the
-/// one engine of remarks aside that a context has. What types and attributes a
-/// compile makes goes with it, too. No op is cloned into another context, so it
-/// goes as bytecode; its locations, which are for messages, stay behind.
-static OwningOpRef<ModuleOp> copyInto(MLIRContext &context, ModuleOp module) {
-  std::string bytes;
-  llvm::raw_string_ostream os(bytes);
-  if (failed(writeBytecodeToFile(module, os)))
-    return nullptr;
-  auto copy = parseSourceString<ModuleOp>(bytes, &context);
-  Location nowhere = UnknownLoc::get(&context);
-  if (copy)
-    copy->walk([&](Operation *op) {
-      op->setLoc(nowhere);
-      for (Region &region : op->getRegions())
-        for (BlockArgument argument : region.getArguments())
-          argument.setLoc(nowhere);
-    });
-  return copy;
-}
 
 FailureOr<std::unique_ptr<WhatIf>> WhatIf::create(ModuleOp module,
                                                   Phases phases) {

@@ -8,12 +8,12 @@
 
 #include "Alternatives.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Pipelines/Registration.h"
 #include "reprise/Remat/Labels.h"
 #include "reprise/Remat/Undo.h"
+#include "reprise/Support/CopyModule.h"
 #include "reprise/Support/RecomputeLabels.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -231,11 +231,11 @@ static FailureOr<report::Alternative> plan(ModuleOp joint,
   return plan->asAlternative();
 }
 
-/// Plans each of `candidates` for the step in `text`, as many at a time as
+/// Plans each of `candidates` for the step in `bytes`, as many at a time as
 /// there are processors, each with a context of its own; nothing for what is
 /// refused.
 static std::vector<std::optional<report::Alternative>>
-planAll(StringRef text, ArrayRef<Candidate> candidates,
+planAll(StringRef bytes, ArrayRef<Candidate> candidates,
         const CostTable &costs) {
   std::vector<std::optional<report::Alternative>> planned(candidates.size());
   std::atomic<size_t> next = 0;
@@ -246,7 +246,7 @@ planAll(StringRef text, ArrayRef<Candidate> candidates,
     // What is refused or warned of here was not asked for.
     ScopedDiagnosticHandler silent(&context,
                                    [](Diagnostic &) { return success(); });
-    auto joint = parseSourceString<ModuleOp>(text, &context);
+    OwningOpRef<ModuleOp> joint = readModule(bytes, context);
     if (!joint)
       return;
     for (size_t index; (index = next++) < candidates.size();) {
@@ -267,7 +267,7 @@ planAll(StringRef text, ArrayRef<Candidate> candidates,
   return planned;
 }
 
-FailureOr<std::string> driver::printUndecided(ModuleOp module, Phase phase) {
+FailureOr<std::string> driver::writeUndecided(ModuleOp module, Phase phase) {
   OwningOpRef<ModuleOp> joint;
   if (phase == Phase::Remat) {
     joint = module.clone();
@@ -276,10 +276,7 @@ FailureOr<std::string> driver::printUndecided(ModuleOp module, Phase phase) {
             remat::undo(module.lookupSymbol<func::FuncOp>(nn::kStepFunction))))
       return failure();
   }
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module.print(os, OpPrintingFlags().useLocalScope());
-  return text;
+  return writeModule(module);
 }
 
 std::vector<report::Alternative>

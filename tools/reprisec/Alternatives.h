@@ -16,9 +16,9 @@
 #include "reprise/Report/Plan.h"
 
 namespace reprise::driver {
-/// The text of `module`, of phase joint, or of phase remat without its
-/// decisions (what was moved for them stays where it is).
-mlir::FailureOr<std::string> printUndecided(mlir::ModuleOp module, Phase phase);
+/// The bytes of `module` (CopyModule.h), of phase joint, or of phase remat
+/// without its decisions (what was moved for them stays where it is).
+mlir::FailureOr<std::string> writeUndecided(mlir::ModuleOp module, Phase phase);
 
 /// Decides the step of the module in `undecided` in other ways, and plans each
 /// down to buffers: no recompute, one label more and one less, whole layers one

@@ -22,7 +22,7 @@ mlir::FailureOr<CostTable> readCosts(const Options &options, bool isCuda);
 report::megatron::Options getMegatronOptions(const RecomputeOptions &recompute);
 
 /// What to report, from the step in nn; memory is still to be planned. Other
-/// plans are those of `undecided`, as `printUndecided` has it; none if empty.
+/// plans are those of `undecided`, as `writeUndecided` has it; none if empty.
 mlir::FailureOr<report::Plan> readPlan(mlir::ModuleOp module,
                                        llvm::StringRef undecided,
                                        const Options &options,

@@ -169,10 +169,10 @@ private:
   OwningOpRef<ModuleOp> stages; ///< The program of a pipeline.
   std::optional<StagePrograms> programs;
   planning::MeasureStages measure;
-  Phase reached = Phase::NN; ///< By `module`.
-  std::string undecidedText; ///< What other plans begin with.
-  std::string planName;      ///< Which a plan has once it is decided.
-  std::string planText;      ///< Of what is decided for the stages.
+  Phase reached = Phase::NN;  ///< By `module`.
+  std::string undecidedBytes; ///< What other plans begin with.
+  std::string planName;       ///< Which a plan has once it is decided.
+  std::string planText;       ///< Of what is decided for the stages.
   Met met;
 };
 } // namespace
@@ -243,12 +243,12 @@ LogicalResult Compilation::keepUndecided() {
     return failure();
   // Other plans are packed as they come, whatever a plan file says of its own.
   Attribute packing = (*module)->removeAttr(rt::kActivationsFirstAttr);
-  FailureOr<std::string> text = printUndecided(*module, undecided);
+  FailureOr<std::string> bytes = writeUndecided(*module, undecided);
   if (packing)
     (*module)->setAttr(rt::kActivationsFirstAttr, packing);
-  if (failed(text))
+  if (failed(bytes))
     return failure();
-  undecidedText = std::move(*text);
+  undecidedBytes = std::move(*bytes);
   reached = undecided;
   return success();
 }
@@ -303,7 +303,7 @@ LogicalResult Compilation::showPlan() {
 
 LogicalResult Compilation::writeReport() {
   FailureOr<report::Plan> plan =
-      readPlan(*module, undecidedText, options, recompute);
+      readPlan(*module, undecidedBytes, options, recompute);
   if (failed(plan))
     return failure();
   plan->budget = met.budget;

@@ -42,7 +42,6 @@ public:
                                planning::Budget::Kind kind);
 
 private:
-  mlir::OwningOpRef<mlir::ModuleOp> copy(mlir::ModuleOp module);
   mlir::LogicalResult run(mlir::ModuleOp module, Phase from, Phase to,
                           const RecomputeOptions &recompute);
 
