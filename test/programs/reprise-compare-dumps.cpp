@@ -22,7 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Dump.h"
-#include "Words.h"
+#include "test/common/Words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"

@@ -26,12 +26,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Dump.h"
-#include "Words.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Pipelines/Registration.h"
+#include "test/common/Words.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/WithColor.h"

@@ -11,7 +11,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Words.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -20,6 +19,7 @@
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Codegen/CUDA/Passes.h"
 #include "reprise/Pipelines/Registration.h"
+#include "test/common/Words.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 

@@ -18,7 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Dump.h"
-#include "Words.h"
+#include "test/common/Words.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"

@@ -27,7 +27,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "DrawModel.h"
-#include "Words.h"
 #include "lib/Planning/BudgetPlans.h"
 #include "mlir/Pass/PassManager.h"
 #include "python-free-frontend/Frontend.h"
@@ -35,6 +34,7 @@
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Pipelines/Registration.h"
+#include "test/common/Words.h"
 #include "tools/reprise-memplan/verify/Verify.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"

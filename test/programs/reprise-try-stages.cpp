@@ -24,7 +24,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "DrawModel.h"
-#include "Words.h"
 #include "lib/Planning/BudgetStages.h"
 #include "mlir/Pass/PassManager.h"
 #include "python-free-frontend/Frontend.h"
@@ -33,6 +32,7 @@
 #include "reprise/Pipelines/Registration.h"
 #include "reprise/Pipelines/StagePrograms.h"
 #include "reprise/Solver/StageSchedule.h"
+#include "test/common/Words.h"
 #include "tools/reprise-memplan/verify/Verify.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"

@@ -17,7 +17,7 @@
 #include "mlir/Parser/Parser.h"
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Pipelines/Registration.h"
-#include "test/programs/Words.h"
+#include "test/common/Words.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IRReader/IRReader.h"
 #include "llvm/Support/InitLLVM.h"

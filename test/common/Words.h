@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_TEST_PROGRAMS_WORDS_H
-#define REPRISE_TEST_PROGRAMS_WORDS_H
+#ifndef REPRISE_TEST_COMMON_WORDS_H
+#define REPRISE_TEST_COMMON_WORDS_H
 
 #include "reprise/ABI/Version.h"
 #include "llvm/Config/llvm-config.h"
@@ -30,4 +30,4 @@ inline void readWords(int argc, char **argv, llvm::cl::OptionCategory &category,
 
 } // namespace reprise::test
 
-#endif // REPRISE_TEST_PROGRAMS_WORDS_H
+#endif // REPRISE_TEST_COMMON_WORDS_H
