@@ -12,6 +12,7 @@
 #include "Init.h"
 #include "runtime/base/List.h"
 #include "runtime/base/Program.h"
+#include "runtime/base/Targets.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Mesh.h"
 
@@ -97,8 +98,8 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
   if (!checkGroups(model, launch, gemm, error))
     return false;
   bool hasSquares = gemm.epilogue == REPRISE_EPILOGUE_SQUARES_OF_C;
-  bool isOfCPU = model.target == REPRISE_TARGET_CPU;
-  if (gemm.epilogue && hasSquares != isOfCPU)
+  bool hasOwnGemms = factsOf(model.target).hasOwnGemms;
+  if (gemm.epilogue && hasSquares != hasOwnGemms)
     return error.set("damaged model: GEMM %s has epilogue %d, which its "
                      "target does not have",
                      launch.name, gemm.epilogue);
@@ -112,7 +113,7 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
                   model.buffers[launch.firstBuffer + launch.numBuffers - 2],
                   4 * repriseGemmSquares(&gemm), model.arenaBytes, error))
     return false;
-  int64_t needed = isOfCPU ? repriseGemmWorkspaceBytes(&gemm) : 0;
+  int64_t needed = hasOwnGemms ? repriseGemmWorkspaceBytes(&gemm) : 0;
   int64_t given =
       model.buffers[launch.firstBuffer + launch.numBuffers - 1].bytes;
   if (given < needed)

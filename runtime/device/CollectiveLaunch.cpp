@@ -10,6 +10,7 @@
 
 #include "CheckModel.h"
 #include "runtime/base/List.h"
+#include "runtime/base/Targets.h"
 #include "runtime/transport/ExpertRows.h"
 #include "runtime/transport/Lanes.h"
 #include "runtime/transport/Mesh.h"
@@ -131,14 +132,14 @@ static bool checkOffsets(const Call &call, int all, Error &error) {
   return call.check(all, 4 * ranks * (experts + 1), error);
 }
 
-/// There are rounds from the first one on, of some rows; on the CPU alone, as a
-/// GPU moves slots of all rows.
+/// There are rounds from the first one on, of some rows, but not where slots of
+/// all rows are sent.
 static bool checkRound(const Call &call, Error &error) {
   constexpr int64_t kMost = int64_t(1) << 40;
   const RepriseCollective &row = call.row();
   const bool isAll = row.roundRows == 0 && row.round == 0 && !row.keepsOthers;
-  if (isAll || (call.model.target == REPRISE_TARGET_CPU && row.roundRows > 0 &&
-                row.roundRows < kMost && row.round >= 0 &&
+  if (isAll || (!factsOf(call.model.target).sendsAllSlots &&
+                row.roundRows > 0 && row.roundRows < kMost && row.round >= 0 &&
                 row.round < kMost / row.roundRows))
     return true;
   return error.set("damaged model: %s has round %d of %" PRId64 " rows",
@@ -152,26 +153,26 @@ static bool checkGatherOffsets(const Call &call, Error &error) {
          call.check(2, 4 * (experts / call.group().size + 1), error);
 }
 
-/// On GPUs there is a workspace, for as many slots as rows have room for where
-/// their experts are: once to send them, and twice to return them.
+/// Where all slots are sent there is a workspace, for as many as rows have room
+/// for where their experts are: once to send them, and twice to return them.
 template <int there, int copies>
 static bool checkRows(const Call &call, Error &error) {
   constexpr int kWorkspace = 3;
   const int64_t bytes = call.row().blockElements * sizeOf(call.number());
-  const bool isHost = call.model.target == REPRISE_TARGET_CPU;
+  const bool hasSlots = factsOf(call.model.target).sendsAllSlots;
   const int64_t ranks = call.group().size;
-  if (call.launch.numBuffers != (isHost ? kWorkspace : kWorkspace + 1))
+  if (call.launch.numBuffers != (hasSlots ? kWorkspace + 1 : kWorkspace))
     return error.set("damaged model: %s has %d buffers", call.launch.name,
                      call.launch.numBuffers);
   if (!checkRound(call, error) || !checkOffsets(call, 1, error) ||
       !call.check(0, bytes, error) || !call.check(2, bytes, error))
     return false;
   const int64_t rows = call.buffer(there).bytes / bytes;
-  if (!isHost && rows < ranks)
+  if (hasSlots && rows < ranks)
     return error.set("damaged model: %s has %" PRId64 " rows on %" PRId64
                      " ranks",
                      call.launch.name, rows, ranks);
-  return isHost ||
+  return !hasSlots ||
          call.check(kWorkspace, copies * (rows / ranks * ranks * bytes), error);
 }
 
@@ -329,10 +330,10 @@ static int64_t countTerms(const Call &call) {
   return bytes;
 }
 
-/// On GPUs all slots are sent, which are `there`.
+/// Where all slots are sent, these are `there`.
 template <int there>
 static int64_t countRows(const Call &call) {
-  if (call.model.target == REPRISE_TARGET_CUDA)
+  if (factsOf(call.model.target).sendsAllSlots)
     return call.buffer(there).bytes;
   return std::min(call.buffer(0).bytes, call.buffer(2).bytes);
 }

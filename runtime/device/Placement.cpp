@@ -8,6 +8,7 @@
 
 #include "Placement.h"
 
+#include "runtime/base/Targets.h"
 #include "runtime/transport/Collectives.h"
 #include "runtime/transport/Mesh.h"
 
@@ -124,9 +125,6 @@ Device &DeviceSlot::make(Placement &placement, const DeviceOptions &options,
 
 bool reprise::runtime::agreeOnDevice(const Placement &placement,
                                      Transport &ranks, Error &error) {
-  auto name = [](int target) {
-    return target == REPRISE_TARGET_CUDA ? "a GPU" : "the CPU";
-  };
   const int own = placement.model->target;
   int first = own;
   if (!broadcast(ranks, {0, 1, ranks.size()}, "the device of ranks", &first,
@@ -135,6 +133,6 @@ bool reprise::runtime::agreeOnDevice(const Placement &placement,
   return first == own ||
          error.set("all ranks need the same kind of device, but rank 0 has %s "
                    "and rank %d %s%s%.700s",
-                   name(first), ranks.rank(), name(own),
+                   factsOf(first).device, ranks.rank(), factsOf(own).device,
                    placement.note[0] ? ": " : "", placement.note);
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Log.h"
+#include "runtime/base/Targets.h"
 #include "runtime/base/Text.h"
 #include "runtime/text/JsonWriter.h"
 #include "runtime/transport/Collectives.h"
@@ -104,8 +105,7 @@ static bool isShown(const Row &row, const List<RankReport> &reports,
     return std::any_of(
         reports.begin(), reports.end(),
         [&](const RankReport &report) { return report.*row.number > 0; });
-  return row.number != &RankReport::waitSeconds ||
-         target != REPRISE_TARGET_CUDA;
+  return row.number != &RankReport::waitSeconds || factsOf(target).meetsOnHost;
 }
 
 static constexpr const char *kPlaces[] = {"least", "median", "most"};

@@ -13,6 +13,7 @@
 #include "Saves.h"
 #include "Schedule.h"
 #include "runtime/base/Outliers.h"
+#include "runtime/base/Targets.h"
 #include "runtime/base/Text.h"
 #include "runtime/checkpoint/Dump.h"
 #include "runtime/checkpoint/HubConfig.h"
@@ -488,7 +489,7 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
       !timeline.write(device.profile().lastStep(), stepBegin, state.step, ranks,
                       error))
     return false;
-  if (model.target == REPRISE_TARGET_CUDA && device.profile().areMeasured())
+  if (!factsOf(model.target).meetsOnHost && device.profile().areMeasured())
     own.stageSeconds = stageSeconds(model, device.profile().all());
   own.plannedBytes = double(executor.plannedBytes());
   own.highWaterBytes = double(highWater);
@@ -693,13 +694,14 @@ static int trainInRanks(Program &program, Error &error) {
   const RepriseModel &model = *program.models[0];
   RankSettings settings;
   settings.numRanks = int(countRanks(model));
-  // Engines keep room for the CPU's alone; GPUs keep their own.
-  List<Lane> lanes, betweenGpus;
-  if (!findLanes(program.models, program.numModels, REPRISE_TARGET_CPU, lanes,
-                 error) ||
-      !findLanes(program.models, program.numModels, REPRISE_TARGET_CUDA,
-                 betweenGpus, error))
-    return int(ExitStatus::Failed);
+  // Engines keep room for those that meet on the host; GPUs keep their own.
+  List<Lane> lanes;
+  for (const TargetFacts &target : kTargets) {
+    List<Lane> betweenDevices;
+    if (!findLanes(program.models, program.numModels, target.number,
+                   target.meetsOnHost ? lanes : betweenDevices, error))
+      return int(ExitStatus::Failed);
+  }
   settings.lanes = lanes.begin();
   settings.numLanes = int(lanes.size());
   if (program.options.timeout)
