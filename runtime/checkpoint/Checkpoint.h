@@ -39,6 +39,11 @@ inline constexpr char kIndexFile[] = "model.safetensors.index.json";
 inline constexpr char kOptimizerFile[] = "optimizer.safetensors";
 inline constexpr char kDescriptionFile[] = "description.yaml";
 inline constexpr char kTrainerFile[] = "trainer.json";
+/// What programs of the hub look for beside weights, besides the configuration.
+inline constexpr const char *kCompanions[] = {
+    "added_tokens.json", "chat_template.jinja",     "generation_config.json",
+    "merges.txt",        "special_tokens_map.json", "tokenizer.json",
+    "tokenizer.model",   "tokenizer_config.json",   "vocab.json"};
 /// By which ranks know that their folder is that of rank 0; for a moment.
 inline constexpr char kProbeFile[] = "ranks.tmp";
 

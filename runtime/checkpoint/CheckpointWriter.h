@@ -9,33 +9,11 @@
 #ifndef REPRISE_RUNTIME_CHECKPOINT_CHECKPOINTWRITER_H
 #define REPRISE_RUNTIME_CHECKPOINT_CHECKPOINTWRITER_H
 
-#include "Checkpoint.h"
-#include "CheckpointOptions.h"
-#include "TensorWriter.h"
+#include "CheckpointFolder.h"
+#include "CheckpointTexts.h"
 #include "runtime/base/Task.h"
-#include "runtime/data/DataMark.h"
 
 namespace reprise::runtime {
-
-class JsonWriter;
-
-/// Who asks for checkpoints, and what stands in them besides the states.
-struct SaveSettings {
-  const char *folder; ///< Where they go; made if it is not there.
-  int64_t keepLast;   ///< Older ones are removed; 0: none is.
-  uint64_t seed;
-  bool shuffled;
-  DataMark data;
-  Paths files; ///< The data, as they were given.
-  /// A folder whose files of tokenizers and the like go into every checkpoint;
-  /// and a tokenizer.json that goes there, too. Null: none.
-  const char *companionsFrom = nullptr, *tokenizer = nullptr;
-  /// Who made sums over ranks in this run or before it, if not the program;
-  /// null: it did.
-  const char *sums = nullptr;
-  /// By what the run is known again; null: it is not.
-  const CheckpointOptions *options = nullptr;
-};
 
 /// A checkpoint that was written.
 struct SaveReport {
@@ -54,7 +32,8 @@ class CheckpointWriter {
 public:
   CheckpointWriter(const RepriseModel &model, const ModelTensors &tensors,
                    TensorWriter &writer)
-      : model(model), tensors(tensors), writer(writer) {}
+      : model(model), tensors(tensors), writer(writer),
+        texts(model, tensors, writer) {}
   CheckpointWriter(const CheckpointWriter &) = delete;
   CheckpointWriter &operator=(const CheckpointWriter &) = delete;
   ~CheckpointWriter();
@@ -120,24 +99,9 @@ public:
   bool takeFailure(Error &taken);
 
 private:
-  struct FileSum {
-    char name[64];
-    int64_t bytes, summed; ///< The bytes of the file, and of the sum: the rest
-                           ///< are tensors.
-    uint32_t crc;
-  };
-  /// A file that goes along as it is.
-  struct Companion {
-    const char *name;
-    MappedFile file;
-  };
-
   bool prepareFolder(const char *resumedFrom, int64_t resumedStep,
                      Error &error);
   bool refuseOther(int64_t lastStep, Error &error) const;
-  bool setAside(int64_t step, Error &error);
-  bool openCompanions(Error &error);
-  bool addCompanion(const char *name, const char *path, Error &error);
 
   bool begin(const RunState &state, double start, Error &refused, Error &error);
   void passOver(int64_t step);
@@ -150,46 +114,22 @@ private:
   void abandon();
   void writeAlone();
   void complete();
-  bool writeFolder(const char *path);
-  bool writeText(const char *folder, const char *name, const char *text,
-                 size_t size);
-  bool sumTensors(int file);
-  bool areWhole(const char *folder, Error &error) const;
-  bool writeIndex(const char *folder);
-  bool writeDescription(const char *folder);
-  bool writeTrainer(const char *folder);
-  /// Members of its object: where the run is, and what the files must be.
-  void writeRun(JsonWriter &json) const;
-  void writeSums(JsonWriter &json) const;
-  /// Whether LATEST names this checkpoint; and lets it do so.
-  bool isLatest(int64_t step) const;
-  bool pointLatest(int64_t step);
-  void removeOld();
-  void removeAll(bool (*isOne)(const char *name));
-  /// Removes a checkpoint by its name in the folder; what cannot be removed
-  /// becomes a note.
-  void remove(const char *name);
-  void noteLeft(const char *path, const char *reason);
 
   const RepriseModel &model;
   const ModelTensors &tensors;
   TensorWriter &writer;
   SaveSettings settings = {};
-  Path root = Path("%s", ""); ///< What the settings call their folder.
-  int folder = -1;            ///< Locked while the run lasts.
+  CheckpointFolder folder;
+  CheckpointTexts texts;
   int64_t completeStep = -1;
   Path completePath = Path("%s", "");
-
-  List<Companion> companions;
-  List<FileSum> files; ///< Of the checkpoint that is being written.
 
   Task task;
   bool hasReport = false, isLatestBehind = false;
   RunState state;       ///< Of what is being written.
   const char *end = ""; ///< Of the names of unfinished folders.
   SaveReport report = {};
-  Error failure, note;
-  int64_t saves = 0;
+  Error failure;
 };
 
 } // namespace reprise::runtime
