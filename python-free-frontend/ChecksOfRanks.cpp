@@ -35,9 +35,7 @@ private:
 };
 } // namespace
 
-/// Groups of micro-batches have equal sizes, and each rank has whole branches
-/// of their tree: of each branch of 2^k groups an equal part, or, where their
-/// number is no power of two, one of all groups.
+/// Groups of micro-batches have equal sizes, and each rank has as many.
 void RankChecker::checkReductionGroups() {
   if (!parallel.reductionGroups)
     return;
@@ -48,15 +46,6 @@ void RankChecker::checkReductionGroups() {
           "needs to be a multiple of data_parallel_size " + Twine(ranks) +
               ", so that each rank has as many groups, but got " +
               Twine(groups));
-  else if (!llvm::isPowerOf2_64(uint64_t(ranks)) &&
-           !llvm::isPowerOf2_64(uint64_t(groups / ranks)))
-    error(
-        "gradient_reduction_groups",
-        "needs to be data_parallel_size " + Twine(ranks) +
-            " times 1, 2, 4 or another power of two, since only ranks that are "
-            "2, 4, 8 and so on have branches of the tree that adds up any "
-            "multiple of them, but got " +
-            Twine(groups));
   else if (batches % groups != 0)
     error("gradient_reduction_groups",
           "needs to divide the " + Twine(batches) +

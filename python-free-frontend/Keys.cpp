@@ -499,9 +499,8 @@ static const Key rows[] = {
     {"gradient_reduction_groups", "parallel",
      parallel<&Parallel::reductionGroups>, Need::Unset, "data_parallel_size",
      "Groups of consecutive micro-batches of a step, whose gradients are "
-     "summed "
-     "first; results are the same for one rank, for as many ranks as there are "
-     "groups, and for all others that may have so many",
+     "summed first; results are the same for all numbers of ranks that divide "
+     "theirs",
      Bound::Positive, "", "", 1 << 20},
     {"tensor_model_parallel_size", "parallel",
      parallel<&Parallel::tensorParallel>, Need::Defaulted, "1",

@@ -17,6 +17,7 @@
 #include "reprise/Dialect/NN/Terms.h"
 #include "reprise/Interfaces/Facts.h"
 #include "reprise/Support/Borders.h"
+#include "reprise/Support/Runs.h"
 #include "reprise/Support/Shares.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -409,50 +410,63 @@ static bool isPartial(Value value) {
 }
 
 /// The terms of `sum` that ranks have branches of, one for each run of their
-/// groups: that of the last run first.
+/// groups, which were added from the last run on; `sum` alone where nothing is
+/// added to it in this stage.
 static SmallVector<Value> getRuns(Value sum, int64_t groups) {
   SmallVector<Value> runs;
-  for (int64_t left = llvm::popcount(uint64_t(groups)); left > 1; --left) {
-    auto more = sum.getDefiningOp<RunningSum>();
+  Value last = sum;
+  for (int64_t left = getNumRuns(groups); left > 1; --left) {
+    auto more = last.getDefiningOp<RunningSum>();
     if (!more || !isPartial(more.getTerm()))
-      break; // Nothing is added to it in this stage.
+      return {sum};
     runs.push_back(more.getTerm());
-    sum = more.getSum();
+    last = more.getSum();
   }
-  runs.push_back(sum);
-  std::reverse(runs.begin(), runs.end());
+  runs.push_back(last);
   return runs;
 }
 
 /// Makes each of `parts` its sum over the ranks along `axis`, or the rank's
 /// share of that, all in one collective, and returns these in the place of the
-/// parts. Of several runs of `groups` each is summed over ranks by itself
-/// before they are added.
+/// parts. Of each a rank has a term for each run of `groups`.
+template <typename SumOp>
+static void sumTerms(StringRef axis, OpBuilder &builder, Location loc,
+                     ArrayRef<Value *> parts, SmallVectorImpl<Value> &results,
+                     int64_t groups) {
+  if (parts.empty())
+    return;
+  SmallVector<Value> terms(parts.size() * getNumRuns(groups));
+  SmallVector<Type> types;
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    types.push_back(part->getType());
+    for (auto [run, term] : llvm::enumerate(getRuns(*part, groups)))
+      terms[run * parts.size() + number] = term;
+  }
+  SmallVector<NamedAttribute> attributes = {
+      builder.getNamedAttr("axis", builder.getStringAttr(axis))};
+  if (terms.size() > parts.size())
+    attributes.push_back(builder.getNamedAttr(
+        kReductionGroupsAttr, builder.getI64IntegerAttr(groups)));
+  auto sums = SumOp::create(builder, loc, types, terms, attributes);
+  sums->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
+                                           "optimizer", "sum_over_ranks"));
+  for (auto [part, sum] : llvm::zip_equal(parts, sums.getSums())) {
+    llvm::replace(results, *part, Value(sum));
+    *part = sum;
+  }
+}
+
+/// Sums those of `parts` that have a term for each run of `groups`, and then
+/// the others.
 template <typename SumOp>
 static void sumOver(StringRef axis, OpBuilder &builder, Location loc,
                     ArrayRef<Value *> parts, SmallVectorImpl<Value> &results,
                     int64_t groups = 1) {
-  if (parts.empty())
-    return;
-  SmallVector<Value> terms;
-  SmallVector<size_t> counts;
-  for (Value *part : parts) {
-    SmallVector<Value> runs = getRuns(*part, groups);
-    counts.push_back(runs.size());
-    llvm::append_range(terms, runs);
-  }
-  auto sums = SumOp::create(builder, loc, terms, builder.getStringAttr(axis));
-  sums->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
-                                           "optimizer", "sum_over_ranks"));
-  ValueRange rest = sums.getSums();
-  for (auto [part, count] : llvm::zip_equal(parts, counts)) {
-    Value sum = rest.front();
-    for (Value more : rest.slice(1, count - 1))
-      sum = setScope(AccumulateOp::create(builder, loc, sum, more), "groups");
-    rest = rest.drop_front(count);
-    llvm::replace(results, *part, sum);
-    *part = sum;
-  }
+  SmallVector<Value *> inRuns, others;
+  for (Value *part : parts)
+    (getRuns(*part, groups).size() > 1 ? inRuns : others).push_back(part);
+  sumTerms<SumOp>(axis, builder, loc, inRuns, results, groups);
+  sumTerms<SumOp>(axis, builder, loc, others, results, /*groups=*/1);
 }
 
 /// Whether each micro-batch has added what all ranks have to `sum`.

@@ -8,6 +8,7 @@
 
 #include "Semantics.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "reprise/Dialect/NN/GroupSums.h"
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Support/Shares.h"
@@ -204,16 +205,43 @@ FailureOr<bool> interpreter::evaluateShardOp(Operation *op,
 // All ranks
 //===----------------------------------------------------------------------===//
 
-/// The sum of operand `operand` of the ranks from `first` on, by the tree.
-static Tensor sumTree(ArrayRef<Frame> frames, unsigned operand) {
-  if (frames.size() == 1)
-    return frames.front().in(operand);
-  size_t split = llvm::bit_floor(frames.size() - 1);
-  Tensor sum = sumTree(frames.take_front(split), operand);
-  Tensor other = sumTree(frames.drop_front(split), operand);
+namespace {
+/// What a rank has of so many groups of micro-batches.
+struct Term {
+  const Tensor *value;
+  int64_t groups;
+};
+} // namespace
+
+/// The sum of `terms` by the tree over their groups.
+static Tensor sumTree(ArrayRef<Term> terms) {
+  if (terms.size() == 1)
+    return *terms.front().value;
+  uint64_t groups = 0, before = 0;
+  for (Term term : terms)
+    groups += term.groups;
+  size_t split = 0;
+  while (before < llvm::bit_floor(groups - 1))
+    before += terms[split++].groups;
+  Tensor sum = sumTree(terms.take_front(split));
+  Tensor other = sumTree(terms.drop_front(split));
   for (auto [a, b] : llvm::zip_equal(sum.values, other.values))
     a += b;
   return sum;
+}
+
+/// Result `number` of a sum over ranks, each of which has the terms `number`,
+/// `results + number` and so on, one for each run of its groups.
+static Tensor sumTree(Operation *op, ArrayRef<Frame> frames, unsigned number) {
+  SmallVector<Term> terms;
+  int64_t left = getGroupsOfRank(op);
+  for (; number < op->getNumOperands(); number += op->getNumResults()) {
+    int64_t run = llvm::bit_floor(uint64_t(left));
+    for (const Frame &frame : frames)
+      terms.push_back({&frame.in(number), run});
+    left -= run;
+  }
+  return sumTree(terms);
 }
 
 /// `part` as block `index` of `whole` along `dim`.
@@ -236,10 +264,10 @@ static std::pair<int64_t, int64_t> getShare(int64_t elements, int64_t index,
           std::min(elements, (index + 1) * size)};
 }
 
-/// The sum of the operand, but for the share of rank `index` zeros.
-static Tensor reduceShare(ArrayRef<Frame> frames, unsigned operand,
-                          int64_t index) {
-  Tensor sum = sumTree(frames, operand);
+/// Result `number`, but for the share of rank `index` zeros.
+static Tensor reduceShare(Operation *op, ArrayRef<Frame> frames,
+                          unsigned number, int64_t index) {
+  Tensor sum = sumTree(op, frames, number);
   auto [begin, end] = getShare(sum.size(), index, frames.size());
   for (int64_t e = 0; e < sum.size(); ++e)
     if (e < begin || e >= end)
@@ -340,17 +368,17 @@ void interpreter::evaluateCollective(Operation *op, ArrayRef<Frame> frames) {
     return evaluateHead(head, frames);
   for (auto [index, frame] : llvm::enumerate(frames)) {
     if (isa<AllReduceOp>(op))
-      for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
-        frame.out(operand) = sumTree(frames, operand);
+      for (unsigned number = 0; number < op->getNumResults(); ++number)
+        frame.out(number) = sumTree(op, frames, number);
     else if (isa<ReduceSharesOp>(op))
-      for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
-        frame.out(operand) = reduceShare(frames, operand, index);
+      for (unsigned number = 0; number < op->getNumResults(); ++number)
+        frame.out(number) = reduceShare(op, frames, number, index);
     else if (isa<GatherSharesOp>(op))
       gatherShares(frames, frame.out());
     else if (isa<SharesNormOp>(op))
       frame.out().values[0] = normOfShares(frames, op->getNumOperands());
     else if (auto scatter = dyn_cast<ReduceScatterOp>(op))
-      copyBlock(sumTree(frames, 0), scatter.getDim(), index, frame.out());
+      copyBlock(sumTree(op, frames, 0), scatter.getDim(), index, frame.out());
     else
       for (auto [other, part] : llvm::enumerate(frames))
         pasteBlock(part.in(0), cast<AllGatherOp>(op).getDim(), other,

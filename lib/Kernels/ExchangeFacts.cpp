@@ -12,6 +12,7 @@
 #include "reprise/ABI/Model.h"
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/RT/GroupSums.h"
 #include "reprise/Interfaces/EvenRows.h"
 
 using namespace mlir;
@@ -74,6 +75,8 @@ struct Meeting : ScheduleBody::ExternalModel<Meeting<OpTy, kind>, OpTy> {
         schedule.getBuilder(), op->getLoc(), op->getResultTypes(), kind,
         op->getOperands(), /*outputs=*/ValueRange(), /*workspace=*/Value(),
         axis, ranks, dim ? dim.getInt() : 0, members);
+    if (Attribute groups = op->getAttr(kReductionGroupsAttr))
+      formed->setAttr(rt::kGroupsAttr, groups);
     schedule.annotate(formed, op, op);
     op->replaceAllUsesWith(formed.getResults());
   }

@@ -28,23 +28,40 @@ static bool isReady(Value value, Operation *update) {
          maker->isBeforeInBlock(update);
 }
 
-/// The inputs of `sums` in parts, by their numbers; the last part, which may be
+/// The terms of sum `number` of `sums`, the last of which has its bytes.
+static SmallVector<Value> getTerms(rt::CollectiveOp sums, unsigned number) {
+  SmallVector<Value> terms;
+  for (; number < sums.getInputs().size(); number += sums.getNumResults())
+    terms.push_back(sums.getInputs()[number]);
+  return terms;
+}
+
+/// Whether sum `number` can be begun above `update`: its last term is made
+/// there, and what was put aside of others is there.
+static bool isReady(rt::CollectiveOp sums, unsigned number, Operation *update) {
+  SmallVector<Value> terms = getTerms(sums, number);
+  return isReady(terms.back(), update) && llvm::all_of(terms, [&](Value term) {
+           return !term.getDefiningOp() || isReady(term, update);
+         });
+}
+
+/// Sums of `sums` in parts, by their numbers; the last part, which may be
 /// empty, has what is not there above `update`.
 static SmallVector<SmallVector<unsigned>> getParts(rt::CollectiveOp sums,
                                                    Operation *update) {
   SmallVector<unsigned> ready, late;
   int64_t bytes = 0;
-  for (auto [number, input] : llvm::enumerate(sums.getInputs())) {
-    if (!isReady(input, update)) {
+  for (auto [number, type] : llvm::enumerate(sums.getResultTypes())) {
+    if (!isReady(sums, number, update)) {
       late.push_back(number);
       continue;
     }
     ready.push_back(number);
-    bytes += getTypeBytes(input.getType());
+    bytes += getTypeBytes(type);
   }
   llvm::stable_sort(ready, [&](unsigned left, unsigned right) {
-    Operation *first = sums.getInputs()[left].getDefiningOp();
-    Operation *second = sums.getInputs()[right].getDefiningOp();
+    Operation *first = getTerms(sums, left).back().getDefiningOp();
+    Operation *second = getTerms(sums, right).back().getDefiningOp();
     return first != second && first->isBeforeInBlock(second);
   });
   SmallVector<SmallVector<unsigned>> parts;
@@ -56,17 +73,26 @@ static SmallVector<SmallVector<unsigned>> getParts(rt::CollectiveOp sums,
       room = most;
     }
     parts.back().push_back(number);
-    room -= getTypeBytes(sums.getInputs()[number].getType());
+    room -= getTypeBytes(sums.getResultTypes()[number]);
   }
   parts.push_back(std::move(late));
   return parts;
 }
 
-/// A sum like `like`, where that stands.
-static rt::CollectiveOp createSum(rt::CollectiveOp like, ValueRange inputs) {
+/// Sums like `like`, where that stands, of `terms`, those of one sum after
+/// another.
+static rt::CollectiveOp createSum(rt::CollectiveOp like,
+                                  ArrayRef<SmallVector<Value>> terms) {
   OpBuilder builder(like);
+  SmallVector<Value> inputs;
+  SmallVector<Type> types;
+  for (size_t term = 0; term < terms.front().size(); ++term)
+    for (ArrayRef<Value> sum : terms)
+      inputs.push_back(sum[term]);
+  for (ArrayRef<Value> sum : terms)
+    types.push_back(sum.back().getType());
   auto created = rt::CollectiveOp::create(
-      builder, like.getLoc(), inputs.getTypes(), like.getKindAttr(), inputs,
+      builder, like.getLoc(), types, like.getKindAttr(), inputs,
       /*outputs=*/ValueRange(), /*workspace=*/Value(), like.getAxisAttr(),
       like.getRanksAttr(), like.getDimAttr(), like.getMembersAttr());
   created->setDiscardableAttrs(like->getDiscardableAttrDictionary());
@@ -76,8 +102,8 @@ static rt::CollectiveOp createSum(rt::CollectiveOp like, ValueRange inputs) {
 
 bool memory::isSumToSplit(rt::CollectiveOp op, Operation *update) {
   return op.isInPlace() && update->isBeforeInBlock(op) &&
-         llvm::any_of(op.getInputs(),
-                      [&](Value input) { return isReady(input, update); });
+         llvm::any_of(llvm::seq<unsigned>(0, op.getNumResults()),
+                      [&](unsigned sum) { return isReady(op, sum, update); });
 }
 
 SmallVector<SumPart> memory::splitSum(rt::CollectiveOp sums,
@@ -86,9 +112,10 @@ SmallVector<SumPart> memory::splitSum(rt::CollectiveOp sums,
   for (SmallVector<unsigned> &numbers : getParts(sums, update)) {
     if (numbers.empty())
       continue;
-    auto inputs = llvm::map_to_vector(
-        numbers, [&](unsigned number) { return sums.getInputs()[number]; });
-    rt::CollectiveOp part = createSum(sums, inputs);
+    rt::CollectiveOp part =
+        createSum(sums, llvm::map_to_vector(numbers, [&](unsigned number) {
+                    return getTerms(sums, number);
+                  }));
     for (auto [number, result] : llvm::zip(numbers, part.getResults()))
       sums.getResults()[number].replaceAllUsesWith(result);
     parts.push_back({part, std::move(numbers)});
@@ -102,10 +129,11 @@ rt::CollectiveOp memory::joinSums(ArrayRef<SumPart> parts) {
     for (auto [number, result] : llvm::zip(part.numbers, part.op->getResults()))
       results.push_back({number, result});
   llvm::sort(results, llvm::less_first());
-  auto inputs = llvm::map_to_vector(results, [](auto &one) {
-    return one.second.getOwner()->getOperand(one.second.getResultNumber());
-  });
-  rt::CollectiveOp joined = createSum(parts.back().op, inputs);
+  rt::CollectiveOp joined =
+      createSum(parts.back().op, llvm::map_to_vector(results, [](auto &one) {
+                  return getTerms(cast<rt::CollectiveOp>(one.second.getOwner()),
+                                  one.second.getResultNumber());
+                }));
   for (auto [from, to] : llvm::zip(results, joined.getResults()))
     from.second.replaceAllUsesWith(to);
   for (const SumPart &part : parts)

@@ -58,7 +58,8 @@ private:
   /// The axes of the sums over ranks that lead to `value` in the update.
   FailureOr<Axes> getSummed(Value value);
   FailureOr<Axes> findSummed(Operation *op, unsigned result);
-  FailureOr<Axes> getSummedAlike(RunningSum running);
+  FailureOr<Axes> getSummedAlike(Operation *op, FailureOr<Axes> sum,
+                                 Value more);
   /// Those along which a parameter's gradient is a part of a sum.
   Axes getPartial(BlockArgument argument);
 
@@ -176,12 +177,16 @@ FailureOr<Axes> SumVerifier::getSummed(Value value) {
 
 FailureOr<Axes> SumVerifier::findSummed(Operation *op, unsigned result) {
   if (auto running = dyn_cast<RunningSum>(op))
-    return getSummedAlike(running);
+    return getSummedAlike(op, getSummed(running.getSum()), running.getTerm());
   bool isSum = sumsOverRanks(op);
   bool isShare = !isCollective(op) && !getAxis(op).empty();
   if (!isSum && !isShare)
     return Axes();
   FailureOr<Axes> axes = getSummed(op->getOperand(result));
+  for (size_t more = result + op->getNumResults();
+       succeeded(axes) && isSum && more < op->getNumOperands();
+       more += op->getNumResults())
+    axes = getSummedAlike(op, axes, op->getOperand(more));
   if (succeeded(axes) && isSum && !axes->insert(getAxis(op)))
     return op->emitOpError("sums over ranks along '")
            << getAxis(op) << "' what is such a sum already";
@@ -189,15 +194,15 @@ FailureOr<Axes> SumVerifier::findSummed(Operation *op, unsigned result) {
 }
 
 /// What groups of micro-batches have is added up before or behind ranks have
-/// added theirs, all of it.
-FailureOr<Axes> SumVerifier::getSummedAlike(RunningSum running) {
-  FailureOr<Axes> sum = getSummed(running.getSum());
-  FailureOr<Axes> term = getSummed(running.getTerm());
+/// added theirs, all of it: `sum` is what `more` is added to.
+FailureOr<Axes> SumVerifier::getSummedAlike(Operation *op, FailureOr<Axes> sum,
+                                            Value more) {
+  FailureOr<Axes> term = getSummed(more);
   if (failed(sum) || failed(term))
     return failure();
   if (llvm::set_is_subset(*sum, *term) && llvm::set_is_subset(*term, *sum))
     return sum;
-  return running->emitOpError("adds what is summed along ")
+  return op->emitOpError("adds what is summed along ")
          << spell(*term) << " to what is summed along " << spell(*sum);
 }
 

@@ -13,6 +13,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Dialect/RT/ElementFormat.h"
+#include "reprise/Dialect/RT/GroupSums.h"
 #include "reprise/Dialect/RT/RTExpertRankOps.h"
 #include "reprise/Dialect/RT/RTWaitOp.h"
 #include "reprise/Dialect/RT/ScheduledOp.h"
@@ -438,6 +439,8 @@ LogicalResult Tables::readCollective(rt::CollectiveOp op, Launch &launch) {
   row.elementType = rt::getElementCode(op.getInputs().front().getType());
   row.blocks = op.getNumBlocks();
   row.blockElements = op.getBlockElements();
+  if (rt::getNumTerms(op) > 1)
+    row.blocks = rt::getGroups(op);
   if (!members.empty()) {
     row.firstMember = members.front();
     row.memberStride = members[1] - members[0];
@@ -530,13 +533,14 @@ FailureOr<Tables::Launch> Tables::readWait(rt::WaitOp op) {
 }
 
 /// The buffers of a launch are its reads, its writes and its workspace; but
-/// those of a sum over ranks, which writes all that it reads, are there once,
-/// as are rows that stay as they are.
+/// what a sum over ranks writes over is there once, as are rows that stay as
+/// they are.
 static SmallVector<rt::BufferOp> getLaunchBuffers(rt::ScheduledOp op) {
   SmallVector<Value> values;
   auto collective = dyn_cast<rt::CollectiveOp>(op.getOperation());
-  if (!collective || !collective.isInPlace())
-    values = op.getReads();
+  values = op.getReads();
+  if (collective && collective.isInPlace())
+    values.pop_back_n(collective.getOutputs().size());
   if (auto rows = dyn_cast<rt::ReturnRowsOp>(op.getOperation());
       rows && rows.getKeeps())
     values.pop_back();

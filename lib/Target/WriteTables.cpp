@@ -13,6 +13,7 @@
 #include "reprise/ABI/Version.h"
 #include "reprise/Codegen/CPU/MicroKernels.h"
 #include "reprise/Codegen/CUDA/Device.h"
+#include "reprise/Codegen/CUDA/RankSums.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/ElementFormat.h"
 #include "reprise/Support/RawJSON.h"
@@ -453,17 +454,17 @@ TableWriter::writeDeviceSums(ModuleOp source) {
   SmallVector<Typed<RepriseCudaSum>> rows;
   llvm::StringMap<bool> written;
   source.walk([&](rt::CollectiveOp op) {
-    Type element = getElementTypeOrSelf(op.getInputs().front());
-    std::string name = cuda::getRankSumName(op.getRanks(), element);
-    auto kernel = facts.find(name);
-    if (!op.isSum() || kernel == facts.end() ||
-        !written.insert({name, true}).second)
-      return;
-    rows.push_back(Row<RepriseCudaSum>{
-        constants, S::name(string(name)),
-        S::elementType(rt::getElementCode(element)), S::numTerms(op.getRanks()),
-        S::threads(kernel->second.block[0]),
-        S::perBlock(cuda::kRankSumElements)});
+    for (const cuda::RankSum &sum : cuda::getRankSums(op)) {
+      std::string name = cuda::getRankSumName(sum);
+      auto kernel = facts.find(name);
+      if (kernel == facts.end() || !written.insert({name, true}).second)
+        continue;
+      rows.push_back(Row<RepriseCudaSum>{
+          constants, S::name(string(name)),
+          S::elementType(rt::getElementCode(sum.element)),
+          S::numTerms(sum.getNumTerms()), S::threads(kernel->second.block[0]),
+          S::perBlock(cuda::kRankSumElements)});
+    }
   });
   return rows;
 }

@@ -31,6 +31,10 @@ void WholePlace::put(int64_t element, const float *values,
   }
 }
 
+int64_t Deliveries::roomFor(int64_t elements) {
+  return 2 * int64_t(sizeof(float)) * std::min(elements, kMessageElements);
+}
+
 bool Deliveries::add(const RepriseState &state, Share elements, int receiver,
                      const WholePlace &place) {
   for (int64_t begin = elements.begin; begin < elements.end;

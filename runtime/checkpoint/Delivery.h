@@ -40,6 +40,10 @@ public:
   Deliveries(const Deliveries &) = delete;
   Deliveries &operator=(const Deliveries &) = delete;
 
+  /// The bytes of a rank's two messages, where no state or part of one that is
+  /// added has more elements.
+  static int64_t roomFor(int64_t elements);
+
   /// Adds elements of a state, whose place counts at the receiver. Receivers
   /// come in their order. False if there is no memory left.
   bool add(const RepriseState &state, Share elements, int receiver,

@@ -8,6 +8,8 @@
 
 #include "SavedStates.h"
 
+#include "Delivery.h"
+
 #include "runtime/base/FreeMemory.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/ExchangeTimes.h"
@@ -38,10 +40,11 @@ struct Needs {
 /// if not. (What is allowed of a GPU says nothing of this machine.)
 bool SavedStates::isInBudget(const SaveRoom &room) {
   const int64_t left = room.budgetBytes - arena.size();
-  if (room.budgetBytes == 0 || arena.isCopy() || left >= bytes)
+  if (room.budgetBytes == 0 || arena.isCopy() || left >= bytes + messages)
     return true;
   why.set("a copy of %s is more than the %s that the budget leaves",
-          human(bytes).chars, human(std::max<int64_t>(left, 0)).chars);
+          human(bytes + messages).chars,
+          human(std::max<int64_t>(left, 0)).chars);
   return false;
 }
 
@@ -49,7 +52,8 @@ bool SavedStates::isInBudget(const SaveRoom &room) {
 bool SavedStates::findRoom(Transport &ranks, bool &hasRoom, Error &error) {
   const int64_t touched = arena.residentBytes({0, arena.size()});
   const Needs own = {ranks.size() > 1 ? findMachine(kBootId) : 0,
-                     arena.size() - std::max<int64_t>(touched, 0), bytes};
+                     arena.size() - std::max<int64_t>(touched, 0),
+                     bytes + messages};
   List<Needs> all;
   if (!all.resize(size_t(ranks.size())))
     return error.set("no memory left for the memory of %d ranks", ranks.size());
@@ -105,6 +109,10 @@ bool SavedStates::allocate(Error &error) {
 bool SavedStates::start(const SaveRoom &room, Transport &ranks, Error &error) {
   own = files.slicesOf(ranks.rank());
   bytes = files.bytesOf(ranks.rank());
+  int64_t largest = 0;
+  for (const TensorSlice &slice : files.slices())
+    largest = std::max(largest, slice.end - slice.begin);
+  messages = ranks.size() > 1 ? Deliveries::roomFor(largest) : 0;
   const bool isRefused = room.isCopy && !*room.isCopy;
   if (arena.isCopy() && isRefused)
     return error.set("--save-from arena needs the CPU: what is on a GPU is "
@@ -176,6 +184,7 @@ bool SavedStates::startAlone(Error &error) {
   copy = nullptr;
   own = files.slicesOf(0);
   bytes = files.bytesOf(0);
+  messages = 0;
   if (!arena.isCopy())
     return true;
   const int64_t left = freeMemory();

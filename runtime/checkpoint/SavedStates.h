@@ -47,8 +47,9 @@ public:
   bool startAlone(Error &error);
 
   bool isCopy() const { return copy; }
-  /// What the copy takes beside the plan; 0 without one.
-  int64_t copyBytes() const { return copy ? bytes : 0; }
+  /// What the copy takes beside the plan, with the messages that it comes in
+  /// from other ranks; 0 without one.
+  int64_t copyBytes() const { return copy ? bytes + messages : 0; }
   /// Why there is no copy, if nobody asked for that; or why one that there has
   /// to be is more than the budget; or "".
   const char *reason() const { return why.text; }
@@ -79,8 +80,9 @@ private:
   const TensorFiles &files;
   const Arena &arena;
   ThreadPool &pool;
-  Share own = {0, 0}; ///< Of the slices.
-  int64_t bytes = 0;  ///< Of these.
+  Share own = {0, 0};   ///< Of the slices.
+  int64_t bytes = 0;    ///< Of these.
+  int64_t messages = 0; ///< Bytes of those that a save has room for meanwhile.
   float *copy = nullptr;
   List<float *> places; ///< Of each, in the copy.
   Error why;

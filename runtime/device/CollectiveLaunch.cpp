@@ -20,6 +20,13 @@
 
 using namespace reprise::runtime;
 
+/// Of sums in place: the groups of micro-batches of a rank; else 1.
+static int64_t groupsOf(const RepriseCollective &row) {
+  const bool isInPlace = row.operation == REPRISE_COLLECTIVE_ALL_REDUCE ||
+                         row.operation == REPRISE_COLLECTIVE_REDUCE_SHARES;
+  return isInPlace ? std::max<int64_t>(1, row.blocks) : 1;
+}
+
 namespace {
 /// A launch, and the rank that runs it.
 struct Call {
@@ -45,11 +52,15 @@ struct Call {
   /// The ranks along the axis that take part.
   Group group() const {
     Group all = groupOf(model, rank, row().axis);
+    all.groups = groupsOf(row());
     if (row().numMembers == 0)
       return all;
     return {all.rankOf(row().firstMember), all.stride * row().memberStride,
-            row().numMembers};
+            row().numMembers, /*isApart=*/false, all.groups};
   }
+  /// Of a sum in place: those that this rank has of each.
+  int terms() const { return countRuns(groupsOf(row())); }
+  int sums() const { return last() / terms(); }
   bool check(int i, int64_t least, Error &error) const {
     return checkRange(launch.name, buffer(i), least, model.arenaBytes, error);
   }
@@ -81,13 +92,29 @@ struct Operation {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// A workspace, the last buffer, has a place for each rank that takes part.
+/// A workspace, the last buffer, has a place for each term of each rank that
+/// takes part.
 static bool checkWorkspace(const Call &call, Error &error) {
   if (call.last() < 1)
     return error.set("damaged model: %s has a workspace and needs at least a "
                      "buffer before it",
                      call.launch.name);
-  return call.check(call.last(), 4 * call.group().size, error);
+  return call.check(call.last(), int64_t(4) * call.terms() * call.group().size,
+                    error);
+}
+
+/// There are as many terms of each sum, which has their bytes.
+static bool checkTerms(const Call &call, Error &error) {
+  if (!checkWorkspace(call, error))
+    return false;
+  bool areAlike = call.row().blocks >= 0 && call.last() % call.terms() == 0;
+  for (int i = 0; areAlike && i < call.last(); ++i)
+    areAlike = call.buffer(i).bytes == call.buffer(i % call.sums()).bytes;
+  return areAlike ||
+         error.set("damaged model: %s needs %d terms of equal bytes for each "
+                   "sum, with %" PRId64 " groups of a rank, but has %d",
+                   call.launch.name, call.terms(), call.row().blocks,
+                   call.last());
 }
 
 /// A part and the whole are as long as the blocks.
@@ -232,15 +259,17 @@ static bool isApart(const Call &call, int i) {
          isOfMicroBatch(call.model, call.launch);
 }
 
-/// The buffers before the workspace are summed in place: first those that other
-/// ranks do not sum.
+/// The buffers before the workspace are summed in place, or are further terms:
+/// first those that other ranks do not sum.
 template <bool (*sum)(RankMemory &, const Group &, const char *, Number,
                       const Span *, int, Span, Error &)>
 static bool runSum(const Call &call, RankMemory &memory, Error &error) {
   for (bool areApart : {true, false}) {
     List<Span> spans;
+    const int sums = call.sums(), first = call.last() - sums;
     for (int i = 0; i < call.last(); ++i)
-      if ((memory.hasEngineSums() && isApart(call, i)) == areApart &&
+      if ((memory.hasEngineSums() && isApart(call, first + i % sums)) ==
+              areApart &&
           !spans.push(call.span(i)))
         return error.set("no memory left for %d buffers of %s", call.last(),
                          call.launch.name);
@@ -330,6 +359,12 @@ static int64_t countTerms(const Call &call) {
   return bytes;
 }
 
+/// Terms go to one rank, and sums of as many to all.
+static int64_t countTermsAndSums(const Call &call) {
+  const int64_t terms = countTerms(call);
+  return (terms + terms / call.terms()) / 2;
+}
+
 /// Where all slots are sent, these are `there`.
 template <int there>
 static int64_t countRows(const Call &call) {
@@ -344,7 +379,7 @@ static int64_t partOf(int64_t count, int64_t least, int64_t divisor) {
   return std::min(count, std::max(least, count / divisor));
 }
 
-/// A part of the largest buffer is summed.
+/// A part of the largest buffer is summed, of as many terms.
 static void shrinkSum(LoneLaunch &lone, int64_t ranks, int64_t divisor) {
   const int64_t size = sizeOf(Number(lone.row.elementType));
   RepriseBuffer workspace = lone.buffers.back();
@@ -354,9 +389,11 @@ static void shrinkSum(LoneLaunch &lone, int64_t ranks, int64_t divisor) {
         return left.bytes < right.bytes;
       });
   largest.bytes = partOf(largest.bytes / size, ranks, divisor) * size;
-  lone.buffers[0] = largest;
-  lone.buffers[1] = workspace;
-  lone.launch.numBuffers = 2;
+  const auto terms = size_t(countRuns(groupsOf(lone.row)));
+  for (size_t i = 0; i < terms; ++i)
+    lone.buffers[i] = largest;
+  lone.buffers[terms] = workspace;
+  lone.launch.numBuffers = int32_t(terms) + 1;
 }
 
 template <int part, int whole>
@@ -391,13 +428,13 @@ static void shrinkRows(LoneLaunch &lone, int64_t /*ranks*/, int64_t divisor) {
 //===----------------------------------------------------------------------===//
 
 static constexpr Operation kOperations[] = {
-    {REPRISE_COLLECTIVE_ALL_REDUCE, 0, checkWorkspace, runSum<allReduce>,
-     "all_reduce", countTerms, true, shrinkSum},
+    {REPRISE_COLLECTIVE_ALL_REDUCE, 0, checkTerms, runSum<allReduce>,
+     "all_reduce", countTermsAndSums, true, shrinkSum},
     {REPRISE_COLLECTIVE_ALL_GATHER, 2, checkAllGather, runAllGather,
      "all_gather", countWhole<1>, false, shrinkBlocks<0, 1>},
     {REPRISE_COLLECTIVE_REDUCE_SCATTER, 3, checkReduceScatter, runReduceScatter,
      "reduce_scatter", countWhole<0>, false, shrinkBlocks<1, 0>},
-    {REPRISE_COLLECTIVE_REDUCE_SHARES, 0, checkWorkspace, runSum<reduceShares>,
+    {REPRISE_COLLECTIVE_REDUCE_SHARES, 0, checkTerms, runSum<reduceShares>,
      "reduce_shares", countTerms, false, shrinkSum},
     {REPRISE_COLLECTIVE_GATHER_SHARES, 3, checkShare, runGatherShares,
      "gather_shares", countWhole<2>, false, shrinkShares},

@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cstdlib>
+#include <cstring>
 
 using namespace reprise::runtime;
 
@@ -215,8 +217,15 @@ bool CudaRankMemory::launch(CudaFunction function, const char *name,
                       name, error);
 }
 
+/// The groups of each rank whose terms it adds up.
+static int64_t groupsOf(const RepriseCudaSum &kernel) {
+  const char *of = strstr(kernel.name, "_of_");
+  return of ? strtoll(of + strlen("_of_"), nullptr, 10) : 1;
+}
+
 bool CudaRankMemory::sum(Number number, void *out, const void *const *parts,
-                         int numParts, int64_t count, Error &error) {
+                         int numParts, int64_t groups, int64_t count,
+                         Error &error) {
   if (count == 0)
     return true;
   const RepriseCudaModule &image = *model.cuda;
@@ -224,11 +233,13 @@ bool CudaRankMemory::sum(Number number, void *out, const void *const *parts,
   const RepriseCudaSum *end = image.sums + image.numSums;
   const RepriseCudaSum *kernel =
       std::find_if(image.sums, end, [&](const RepriseCudaSum &each) {
-        return each.elementType == type && each.numTerms == numParts;
+        return each.elementType == type && each.numTerms == numParts &&
+               groupsOf(each) == groups;
       });
   if (kernel == end)
-    return error.set("damaged model: no kernel adds up %d terms of %s",
-                     numParts, repriseElementName(type));
+    return error.set("damaged model: no kernel adds up %d terms of %s of "
+                     "%" PRId64 " groups of a rank",
+                     numParts, repriseElementName(type), groups);
   for (int i = 0; i < numParts; ++i)
     parameters[size_t(i)] = reinterpret_cast<CudaAddress>(parts[i]);
   parameters[size_t(numParts)] = reinterpret_cast<CudaAddress>(out);

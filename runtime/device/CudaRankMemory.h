@@ -66,7 +66,7 @@ public:
     return usesSums && sums.makes(group, number) ? &sums : nullptr;
   }
   bool sum(Number number, void *out, const void *const *parts, int numParts,
-           int64_t count, Error &error) override;
+           int64_t groups, int64_t count, Error &error) override;
   bool copy(void *to, const void *from, size_t size, Error &error) override;
   bool clear(void *bytes, size_t size, Error &error) override;
   bool fillSlots(const RowSlots &slots, Error &error) override;

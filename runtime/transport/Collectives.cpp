@@ -41,40 +41,77 @@ static void store(uint16_t *out, const float *from, int64_t count) {
     out[i] = roundToBF16(from[i]);
 }
 
-/// One row of `sumTree`.
+int reprise::runtime::countRuns(int64_t groups) {
+  int runs = 0;
+  for (; groups > 0; groups &= groups - 1) // Without its lowest bit.
+    ++runs;
+  return runs;
+}
+
+namespace {
+/// The parts of a sum, each of so many groups that it says.
+struct Parts {
+  const void *const *parts;
+  int ranks;
+  int64_t groups; ///< Of a rank.
+
+  int64_t groupsOf(int part) const {
+    int64_t left = groups, run = 0;
+    for (int i = part / ranks; i >= 0; --i) {
+      run = 1;
+      while (2 * run <= left)
+        run *= 2;
+      left -= run;
+    }
+    return run;
+  }
+  /// Where the second branch of the tree over parts [begin, end) begins.
+  int splitOf(int begin, int end) const {
+    int64_t all = 0, before = 0, half = 1;
+    for (int part = begin; part < end; ++part)
+      all += groupsOf(part);
+    while (2 * half < all)
+      half *= 2;
+    while (before < half)
+      before += groupsOf(begin++);
+    return begin;
+  }
+};
+} // namespace
+
+/// One row of `sumTree`, of parts [begin, end).
 template <typename T>
-static void sumRow(float *out, const void *const *parts, int numParts,
+static void sumRow(float *out, const Parts &parts, int begin, int end,
                    int64_t first, int64_t count) {
-  if (numParts == 1)
-    return load(out, static_cast<const T *>(parts[0]) + first, count);
-  int half = 1;
-  while (2 * half < numParts)
-    half *= 2;
+  if (end - begin == 1)
+    return load(out, static_cast<const T *>(parts.parts[begin]) + first, count);
+  const int middle = parts.splitOf(begin, end);
   float left[kRow], right[kRow];
-  sumRow<T>(left, parts, half, first, count);
-  sumRow<T>(right, parts + half, numParts - half, first, count);
+  sumRow<T>(left, parts, begin, middle, first, count);
+  sumRow<T>(right, parts, middle, end, first, count);
   for (int64_t i = 0; i < count; ++i)
     out[i] = left[i] + right[i];
 }
 
 template <typename T>
-static void sumRows(void *out, const void *const *parts, int numParts,
+static void sumRows(void *out, const Parts &parts, int numParts,
                     int64_t count) {
   float row[kRow];
   for (int64_t first = 0; first < count; first += kRow) {
     const int64_t some = std::min(kRow, count - first);
-    sumRow<T>(row, parts, numParts, first, some);
+    sumRow<T>(row, parts, 0, numParts, first, some);
     store(static_cast<T *>(out) + first, row, some);
   }
 }
 
 void reprise::runtime::sumTree(Number number, void *out,
                                const void *const *parts, int numParts,
-                               int64_t count) {
+                               int64_t groups, int64_t count) {
+  const Parts all = {parts, numParts / countRuns(groups), groups};
   if (number == Number::F32)
-    sumRows<float>(out, parts, numParts, count);
+    sumRows<float>(out, all, numParts, count);
   else
-    sumRows<uint16_t>(out, parts, numParts, count);
+    sumRows<uint16_t>(out, all, numParts, count);
 }
 
 //===----------------------------------------------------------------------===//
@@ -89,8 +126,9 @@ bool HostMemory::exchange(const char *what, const Parcel *sends, int numSends,
 }
 
 bool HostMemory::sum(Number number, void *out, const void *const *parts,
-                     int numParts, int64_t count, Error & /*error*/) {
-  sumTree(number, out, parts, numParts, count);
+                     int numParts, int64_t groups, int64_t count,
+                     Error & /*error*/) {
+  sumTree(number, out, parts, numParts, groups, count);
   return true;
 }
 
@@ -176,7 +214,8 @@ public:
   Operation(RankMemory &memory, const Group &group, const char *what,
             Number number, Error &error)
       : number(number), group(group), self(group.memberOf(memory.rank())),
-        error(error), memory(memory), what(what) {}
+        terms(countRuns(group.groups)), error(error), memory(memory),
+        what(what) {}
 
   bool send(int member, const Pieces &pieces) {
     return add(sends, member, pieces);
@@ -198,13 +237,15 @@ public:
   bool clear(void *values, int64_t count) {
     return memory.clear(values, size_t(count * sizeOf(number)), error);
   }
-  bool sum(void *out, const void *const *parts, int64_t count) {
-    return memory.sum(number, out, parts, group.size, count, error);
+  /// Of terms of so many members, in the order of the runs.
+  bool sum(void *out, const void *const *parts, int members, int64_t count) {
+    return memory.sum(number, out, parts, members * terms, group.groups, count,
+                      error);
   }
 
   const Number number;
   const Group group;
-  const int self;
+  const int self, terms; ///< Of each member, one for each run.
   Error &error;
 
 private:
@@ -222,36 +263,46 @@ private:
 };
 
 /// Sums of pieces that each member makes for itself: what the others have of
-/// them goes through a workspace, a place for each member.
+/// them goes through a workspace, a place for each term of each member.
 class Sums {
 public:
   Sums(Operation &all, Span workspace)
       : all(all), workspace(workspace),
-        perMember(workspace.count / all.group.size) {}
+        perTerm(workspace.count / (int64_t(all.group.size) * all.terms)) {}
 
-  bool prepare() { return parts.resize(size_t(all.group.size)) || all.fail(); }
+  bool prepare() {
+    return parts.resize(size_t(all.group.size) * size_t(all.terms)) ||
+           all.fail();
+  }
   /// The most elements of a member.
-  int64_t most() const { return perMember; }
+  int64_t most() const { return perTerm; }
 
-  /// Sends each member its own pieces, as `piecesOf(member, pieces)` appends
-  /// them, and receives what the others have of `own`.
+  /// Sends each member its own pieces of each term, as `piecesOf(term, member,
+  /// pieces)` appends them, all alike, and receives what the others have of its
+  /// own, which are there to be added.
   template <typename PiecesOf>
-  bool exchangeParts(const Pieces &own, PiecesOf piecesOf) {
+  bool exchangeParts(PiecesOf piecesOf) {
+    own.clear();
+    for (int term = 0; term < all.terms; ++term)
+      if (!piecesOf(term, all.self, own))
+        return all.fail();
     for (int member = 0; member < all.group.size; ++member) {
       if (member == all.self)
         continue;
       pieces.clear();
-      if (!piecesOf(member, pieces))
-        return all.fail();
+      for (int term = 0; term < all.terms; ++term)
+        if (!piecesOf(term, member, pieces))
+          return all.fail();
       if (!all.send(member, pieces))
         return false;
       pieces.clear();
-      int64_t place = member * perMember;
-      for (const Span &piece : own) {
-        if (!pieces.push(
-                {at(workspace.values, place, all.number), piece.count}))
-          return all.fail();
-        place += piece.count;
+      for (int term = 0; term < all.terms; ++term) {
+        int64_t done = 0;
+        for (const Span &piece : ownOf(term)) {
+          if (!pieces.push({placeOf(term, member, done), piece.count}))
+            return all.fail();
+          done += piece.count;
+        }
       }
       if (!all.receive(member, pieces))
         return false;
@@ -259,18 +310,20 @@ public:
     return all.exchange();
   }
 
-  /// The sums of `own` and what was received, one behind the other in `out`; in
-  /// place of `own` if that is null.
-  bool add(const Pieces &own, void *out) {
+  /// The sums of the own pieces and what was received, one behind the other in
+  /// `out`; in place of those of the last term if that is null.
+  bool add(void *out) {
     int64_t done = 0;
-    for (const Span &piece : own) {
-      for (int member = 0; member < all.group.size; ++member)
-        parts[size_t(member)] =
-            member == all.self
-                ? piece.values
-                : at(workspace.values, member * perMember + done, all.number);
+    const Terms last = ownOf(all.terms - 1);
+    for (const Span &piece : last) {
+      const auto number = size_t(&piece - last.first);
+      for (int term = 0; term < all.terms; ++term)
+        for (int member = 0; member < all.group.size; ++member)
+          parts[size_t(term) * size_t(all.group.size) + size_t(member)] =
+              member == all.self ? ownOf(term).first[number].values
+                                 : placeOf(term, member, done);
       if (!all.sum(out ? at(out, done, all.number) : piece.values,
-                   parts.begin(), piece.count))
+                   parts.begin(), all.group.size, piece.count))
         return false;
       done += piece.count;
     }
@@ -278,10 +331,25 @@ public:
   }
 
 private:
+  struct Terms {
+    const Span *first, *last;
+    const Span *begin() const { return first; }
+    const Span *end() const { return last; }
+  };
+  Terms ownOf(int term) const {
+    const size_t count = own.size() / size_t(all.terms);
+    const Span *first = own.begin() + size_t(term) * count;
+    return {first, first + count};
+  }
+  char *placeOf(int term, int member, int64_t done) const {
+    const int64_t place = int64_t(member) * all.terms + term;
+    return at(workspace.values, place * perTerm + done, all.number);
+  }
+
   Operation &all;
   const Span workspace;
-  const int64_t perMember;
-  Pieces pieces;
+  const int64_t perTerm;
+  Pieces own, pieces;
   List<const void *> parts;
 };
 } // namespace
@@ -296,25 +364,41 @@ static EngineSums *engineSumsOf(RankMemory &memory, const Group &group,
   return group.size > 1 ? memory.engineSums(group, number) : nullptr;
 }
 
+/// Where an engine is to sum: one term of each sum, the last.
+static bool addTerms(Operation &all, const Span *spans, int numSums) {
+  List<const void *> parts;
+  if (!parts.resize(size_t(all.terms)))
+    return all.fail();
+  for (int i = 0; i < numSums && all.terms > 1; ++i) {
+    for (int term = 0; term < all.terms; ++term)
+      parts[size_t(term)] = spans[term * numSums + i].values;
+    const Span &last = spans[(all.terms - 1) * numSums + i];
+    if (!all.sum(last.values, parts.begin(), 1, last.count))
+      return false;
+  }
+  return true;
+}
+
 /// The sums of the elements from `first` on, `count` of them, of which each
 /// member makes an equal share.
 static bool reduceSome(Operation &all, Sums &sums, const Span *spans,
-                       int numSpans, int64_t first, int64_t count) {
-  auto sharesOf = [&](int member, Pieces &pieces) {
+                       int numSums, int64_t first, int64_t count) {
+  auto sharesOf = [&](int term, int member, Pieces &pieces) {
     const int size = all.group.size;
-    return cut(spans, numSpans, first + count * member / size,
+    return cut(spans + term * numSums, numSums, first + count * member / size,
                first + count * (member + 1) / size, all.number, pieces);
   };
-  Pieces own, pieces;
-  if (!sharesOf(all.self, own))
-    return all.fail();
-  if (!sums.exchangeParts(own, sharesOf) || !sums.add(own, nullptr))
+  if (!sums.exchangeParts(sharesOf) || !sums.add(nullptr))
     return false;
+  Pieces own, pieces;
+  const int last = all.terms - 1;
+  if (!sharesOf(last, all.self, own))
+    return all.fail();
   for (int member = 0; member < all.group.size; ++member) {
     if (member == all.self)
       continue;
     pieces.clear();
-    if (!sharesOf(member, pieces))
+    if (!sharesOf(last, member, pieces))
       return all.fail();
     if (!all.send(member, own) || !all.receive(member, pieces))
       return false;
@@ -326,20 +410,23 @@ bool reprise::runtime::allReduce(RankMemory &memory, const Group &group,
                                  const char *what, Number number,
                                  const Span *spans, int numSpans,
                                  Span workspace, Error &error) {
-  if (group.size == 1)
-    return true;
-  if (EngineSums *engine = engineSumsOf(memory, group, number))
-    return engine->allReduce(group, what, spans, numSpans, error);
   Operation all(memory, group, what, number, error);
+  const int numSums = numSpans / all.terms;
+  EngineSums *engine = engineSumsOf(memory, group, number);
+  if (group.size == 1 || engine)
+    return addTerms(all, spans, numSums) &&
+           (!engine ||
+            engine->allReduce(group, what, spans + numSpans - numSums, numSums,
+                              error));
   Sums sums(all, workspace);
   if (!sums.prepare())
     return false;
   int64_t end = 0;
-  for (int i = 0; i < numSpans; ++i)
+  for (int i = 0; i < numSums; ++i)
     end += spans[i].count;
   for (int64_t first = 0, count; first < end; first += count) {
     count = std::min(sums.most() * group.size, end - first);
-    if (!reduceSome(all, sums, spans, numSpans, first, count))
+    if (!reduceSome(all, sums, spans, numSums, first, count))
       return false;
   }
   return true;
@@ -384,18 +471,13 @@ bool reprise::runtime::reduceScatter(RankMemory &memory, const Group &group,
   if (!sums.prepare())
     return false;
   const int64_t end = blocks.count * blocks.elements;
-  Pieces own;
   for (int64_t first = 0, count; first < end; first += count) {
     count = std::min(sums.most(), end - first);
-    auto sharesOf = [&](int member, Pieces &pieces) {
+    auto sharesOf = [&](int /*term*/, int member, Pieces &pieces) {
       return cutPart(whole, blocks, member, group.size, first, first + count,
                      number, pieces);
     };
-    own.clear();
-    if (!sharesOf(all.self, own))
-      return all.fail();
-    if (!sums.exchangeParts(own, sharesOf) ||
-        !sums.add(own, at(part, first, number)))
+    if (!sums.exchangeParts(sharesOf) || !sums.add(at(part, first, number)))
       return false;
   }
   return true;
@@ -431,25 +513,21 @@ static bool cutShares(const Span *spans, int numSpans, int member, int size,
 }
 
 /// Makes the sums of shares, by the tree.
-static bool sumShares(Operation &all, const Span *spans, int numSpans,
+static bool sumShares(Operation &all, const Span *spans, int numSums,
                       Span workspace) {
   const int size = all.group.size;
   Sums sums(all, workspace);
   if (!sums.prepare())
     return false;
   int64_t most = 0; // The first member has the largest shares.
-  for (int i = 0; i < numSpans; ++i)
+  for (int i = 0; i < numSums; ++i)
     most += shareOf(spans[i].count, 0, size).end;
-  Pieces own;
   for (int64_t first = 0; first < most; first += sums.most()) {
-    auto sharesOf = [&](int member, Pieces &pieces) {
-      return cutShares(spans, numSpans, member, size, first,
+    auto sharesOf = [&](int term, int member, Pieces &pieces) {
+      return cutShares(spans + term * numSums, numSums, member, size, first,
                        first + sums.most(), all.number, pieces);
     };
-    own.clear();
-    if (!sharesOf(all.self, own))
-      return all.fail();
-    if (!sums.exchangeParts(own, sharesOf) || !sums.add(own, nullptr))
+    if (!sums.exchangeParts(sharesOf) || !sums.add(nullptr))
       return false;
   }
   return true;
@@ -461,14 +539,17 @@ bool reprise::runtime::reduceShares(RankMemory &memory, const Group &group,
                                     Span workspace, Error &error) {
   Operation all(memory, group, what, number, error);
   EngineSums *engine = engineSumsOf(memory, group, number);
-  if (engine ? !engine->reduceShares(group, what, spans, numSpans, error)
-             : !sumShares(all, spans, numSpans, workspace))
+  const int numSums = numSpans / all.terms;
+  const Span *last = spans + numSpans - numSums;
+  if (engine ? !addTerms(all, spans, numSums) ||
+                   !engine->reduceShares(group, what, last, numSums, error)
+             : !sumShares(all, spans, numSums, workspace))
     return false;
-  for (int i = 0; i < numSpans; ++i) {
-    const Share share = shareOf(spans[i].count, all.self, group.size);
-    if (!all.clear(spans[i].values, share.begin) ||
-        !all.clear(at(spans[i].values, share.end, number),
-                   spans[i].count - share.end))
+  for (int i = 0; i < numSums; ++i) {
+    const Share share = shareOf(last[i].count, all.self, group.size);
+    if (!all.clear(last[i].values, share.begin) ||
+        !all.clear(at(last[i].values, share.end, number),
+                   last[i].count - share.end))
       return false;
   }
   return true;

@@ -24,19 +24,28 @@ inline int64_t sizeOf(Number number) {
   return repriseElementBytes(int32_t(number));
 }
 
+/// The runs of so many groups of micro-batches: one for each power of two that
+/// adds up to them.
+int countRuns(int64_t groups);
+
 /// `out[i]` becomes the sum over `parts` of `parts[p][i]`, each addition
 /// rounded to f32, by the binary tree that splits `numParts` at the largest
-/// power of two below it: ((0 + 1) + (2 + 3)) + 4. So d ranks that each have
-/// the sum of a power of two of consecutive parts get the bits of one rank that
-/// has them all. `out` may be one of the parts.
+/// power of two below it: ((0 + 1) + (2 + 3)) + 4. With `groups` the parts are
+/// sums of groups, of ranks that have so many each, in runs: first those of all
+/// ranks of the largest power of two of groups, then of the next. The tree is
+/// that over the groups of all ranks, so each number of ranks gets the bits of
+/// one rank that has them all. `out` may be one of the parts.
 void sumTree(Number number, void *out, const void *const *parts, int numParts,
-             int64_t count);
+             int64_t groups, int64_t count);
 
 /// Ranks that are equally far from each other: those along an axis of a mesh.
 struct Group {
   int first, stride, size;
   /// Other ranks sum nothing that has to be equal to what these sum.
   bool isApart = false;
+  /// Of what is summed in place: groups of micro-batches of a member, which has
+  /// a term for each of their runs.
+  int64_t groups = 1;
 
   /// The rank of member `i`.
   int rankOf(int i) const { return first + i * stride; }
@@ -109,7 +118,8 @@ public:
   }
   /// As `sumTree`.
   virtual bool sum(Number number, void *out, const void *const *parts,
-                   int numParts, int64_t count, Error &error) = 0;
+                   int numParts, int64_t groups, int64_t count,
+                   Error &error) = 0;
   /// The places are apart, or the same.
   virtual bool copy(void *to, const void *from, size_t size, Error &error) = 0;
   /// Makes them zero.
@@ -141,7 +151,7 @@ public:
     return transport.receive(what, parcel, error);
   }
   bool sum(Number number, void *out, const void *const *parts, int numParts,
-           int64_t count, Error &error) override;
+           int64_t groups, int64_t count, Error &error) override;
   bool copy(void *to, const void *from, size_t size, Error &error) override;
   bool clear(void *bytes, size_t size, Error &error) override;
   bool fillSlots(const RowSlots &slots, Error &error) override;
@@ -159,9 +169,13 @@ private:
 /// receives 2 (n-1)/n of the bytes. `spans` have the same sizes everywhere.
 /// Here and below, the engine sums in place of this if the memory says so.
 ///
+/// Where the group's `groups` have several runs, spans are the terms of each
+/// sum: those of the first run, then those of the next, and so on; the last
+/// become the sums.
+///
 /// \param what       names the operation in errors.
 /// \param workspace  what is summed at a time, at least one element for each
-///                   member, of the same numbers.
+///                   term of each member, of the same numbers.
 bool allReduce(RankMemory &memory, const Group &group, const char *what,
                Number number, const Span *spans, int numSpans, Span workspace,
                Error &error);
@@ -188,8 +202,8 @@ struct Share {
 Share shareOf(int64_t count, int member, int size);
 
 /// Of each of `spans` this member's share becomes the sum over all members, as
-/// of `allReduce`, and all else zero. Each rank sends and receives (n-1)/n of
-/// the bytes.
+/// of `allReduce`, of several terms in the last, and all else zero. Each rank
+/// sends and receives (n-1)/n of the bytes.
 bool reduceShares(RankMemory &memory, const Group &group, const char *what,
                   Number number, const Span *spans, int numSpans,
                   Span workspace, Error &error);

@@ -1,6 +1,5 @@
 // Sums over groups of micro-batches and over ranks: of each run of groups, 2^k of
-// each rank, all ranks together have a branch of the tree, so sums of runs are
-// summed over ranks before they are added.
+// each rank, a rank has a branch of the tree, and all these are added at once.
 
 // RUN: reprise-opt %s --reprise-group-gradients --reprise-add-optimizer --canonicalize --split-input-file | FileCheck %s
 // RUN: sed 's/nn.mesh =/nn.distributed_optimizer, &/' %s \
@@ -14,13 +13,11 @@
 //       CHECK:   %[[NEW:.*]] = nn.accumulate %[[G]],
 //  CHECK-NEXT:   nn.update
 //  CHECK-NEXT:   %[[LAST:.*]] = nn.accumulate %[[NEW]], %[[P0]]
-//  CHECK-NEXT:   %[[SUMS:.*]]:2 = nn.all_reduce %[[LAST]], %[[P2]] over "dp"
-//  CHECK-NEXT:   %[[SUM:.*]] = nn.accumulate %[[SUMS]]#0, %[[SUMS]]#1
+//  CHECK-NEXT:   %[[SUM:.*]] = nn.all_reduce %[[P2]], %[[LAST]] over "dp" {nn.reduction_groups = 6 : i64,
 //  CHECK-NEXT:   nn.global_norm %[[SUM]]
 //   CHECK-NOT:   nn.accumulate
 // SHARES-LABEL: func.func @step
-//       SHARES:   %[[SUMS:.*]]:2 = nn.reduce_shares
-//  SHARES-NEXT:   %[[SUM:.*]] = nn.accumulate %[[SUMS]]#0, %[[SUMS]]#1
+//       SHARES:   %[[SUM:.*]] = nn.reduce_shares %{{.*}}, %{{.*}} over "dp" {nn.reduction_groups = 6 : i64,
 //  SHARES-NEXT:   nn.shares_norm %[[SUM]]
 module attributes {nn.mesh = #nn.mesh<dp = 2>, nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0.0625, weight_decay = 0.0, clip_grad = 0.0}} {
   func.func @step(%w: tensor<8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}, %g: tensor<8xf32> {nn.gradient = "w"})
@@ -33,15 +30,13 @@ module attributes {nn.mesh = #nn.mesh<dp = 2>, nn.train = {adam_beta1 = 0.5, ada
 
 // -----
 
-// Seven are three runs, of one group, of two and of four.
+// Seven are three runs, of four groups, of two and of one.
 // CHECK-LABEL: func.func @step
 //  CHECK-SAME:   %[[P1:[a-z0-9]+]]: tensor<8xf32> {nn.partial = #nn.partial<name = "w", level = 1>},
 //  CHECK-SAME:   %[[P2:[a-z0-9]+]]: tensor<8xf32> {nn.partial = #nn.partial<name = "w", level = 2>}
 //       CHECK:   %[[LAST:.*]] = nn.accumulate
 //  CHECK-NEXT:   nn.update
-//  CHECK-NEXT:   %[[SUMS:.*]]:3 = nn.all_reduce %[[LAST]], %[[P1]], %[[P2]] over "dp"
-//  CHECK-NEXT:   %[[TWO:.*]] = nn.accumulate %[[SUMS]]#0, %[[SUMS]]#1
-//  CHECK-NEXT:   %[[SUM:.*]] = nn.accumulate %[[TWO]], %[[SUMS]]#2
+//  CHECK-NEXT:   %[[SUM:.*]] = nn.all_reduce %[[P2]], %[[P1]], %[[LAST]] over "dp" {nn.reduction_groups = 7 : i64,
 //  CHECK-NEXT:   nn.global_norm %[[SUM]]
 module attributes {nn.mesh = #nn.mesh<dp = 4>, nn.train = {adam_beta1 = 0.5, adam_beta2 = 0.25, adam_eps = 0.0625, weight_decay = 0.0, clip_grad = 0.0}} {
   func.func @step(%w: tensor<8xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}, %g: tensor<8xf32> {nn.gradient = "w"})

@@ -9,6 +9,7 @@
 #include "Attention.h"
 #include "DeviceKernels.h"
 #include "ExpertKernels.h"
+#include "GroupSum.h"
 #include "WarpGroup.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -20,7 +21,7 @@
 #include "reprise/Codegen/CUDA/Passes.h"
 #include "reprise/Codegen/Common/Families.h"
 #include "reprise/Codegen/Common/KernelBody.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -337,20 +338,25 @@ static LogicalResult emitKernel(func::FuncOp source, gpu::GPUModuleOp device) {
 
 /// A kernel for each kind of sum over ranks.
 static void emitRankSums(ModuleOp module, gpu::GPUModuleOp device) {
-  llvm::SmallSetVector<std::pair<int64_t, Type>, 4> kinds;
+  llvm::StringSet<> names;
+  SmallVector<RankSum> kinds;
   module.walk([&](rt::CollectiveOp op) {
-    if (op.isSum() && op.getRanks() > 1)
-      kinds.insert({int64_t(op.getRanks()),
-                    getElementTypeOrSelf(op.getInputs().front())});
+    for (const RankSum &sum : getRankSums(op))
+      if (names.insert(getRankSumName(sum)).second)
+        kinds.push_back(sum);
   });
-  for (auto [numTerms, element] : kinds) {
+  for (const RankSum &sum : kinds) {
     DeviceCode code(module.getLoc(), module.getContext());
-    int64_t bytes = (numTerms + 1) * element.getIntOrFloatBitWidth() / 8;
+    int64_t numTerms = sum.getNumTerms();
+    int64_t bytes = (numTerms + 1) * sum.element.getIntOrFloatBitWidth() / 8;
     DeviceKernel kernel = openKernel(
-        code, getRankSumName(numTerms, element),
+        code, getRankSumName(sum),
         {numTerms, /*numOutputs=*/1, /*numIds=*/1, kRankSumElements * bytes},
         device);
-    emitRankSum(code, element, kernel);
+    if (sum.groups == 1)
+      emitRankSum(code, sum.element, kernel);
+    else
+      emitGroupSum(code, sum, kernel);
   }
 }
 

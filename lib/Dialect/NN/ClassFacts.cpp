@@ -87,16 +87,18 @@ struct NormClasses : ClassRows::ExternalModel<NormClasses, GlobalNormOp> {
   bool followClasses(Operation *, Value, bool, Found) const { return true; }
 };
 
-/// Each result is padded as its operand is.
+/// Each result is padded as its operand is, or as its terms are.
 struct AllReduceClasses
     : ClassRows::ExternalModel<AllReduceClasses, AllReduceOp> {
   bool followClasses(Operation *op, Value value, bool areColumns,
                      Found found) const {
-    for (auto [term, sum] : llvm::zip(op->getOperands(), op->getResults()))
+    for (auto [number, term] : llvm::enumerate(op->getOperands())) {
+      Value sum = op->getResult(number % op->getNumResults());
       if (term == value || sum == value) {
         found(term, areColumns);
         found(sum, areColumns);
       }
+    }
     return true;
   }
 };

@@ -10,7 +10,9 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "reprise/Dialect/NN/Axes.h"
+#include "reprise/Dialect/NN/GroupSums.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Support/Runs.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -165,13 +167,42 @@ int64_t nn::getAxisSize(Operation *module, StringRef axis) {
 // nn.all_reduce
 //===----------------------------------------------------------------------===//
 
+/// With groups, one result for as many operands as these have runs.
+static LogicalResult inferSums(ValueRange operands, DictionaryAttr attributes,
+                               SmallVectorImpl<Type> &types) {
+  auto groups = attributes.getAs<IntegerAttr>(kReductionGroupsAttr);
+  int64_t terms =
+      groups ? std::max<int64_t>(1, getNumRuns(groups.getInt())) : 1;
+  llvm::append_range(types,
+                     operands.take_front(operands.size() / terms).getTypes());
+  return success();
+}
+
+/// Each sum has as many terms as the groups of a rank have runs.
+static LogicalResult verifySums(Operation *op) {
+  if (op->getNumOperands() == 0)
+    return op->emitOpError("needs a value to sum, but got none");
+  int64_t terms = getNumRuns(getGroupsOfRank(op));
+  if (int64_t(op->getNumOperands()) != terms * int64_t(op->getNumResults()))
+    return op->emitOpError("needs ")
+           << terms << " terms of each sum for " << getGroupsOfRank(op)
+           << " groups of a rank, but got " << op->getNumOperands()
+           << " in all";
+  for (auto [number, type] : llvm::enumerate(op->getOperandTypes()))
+    if (Type first = op->getOperand(number % op->getNumResults()).getType();
+        type != first)
+      return op->emitOpError("needs terms of one type, but got ")
+             << first << " and " << type;
+  return success();
+}
+
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
                                             std::optional<Location>,
-                                            ValueRange operands, DictionaryAttr,
+                                            ValueRange operands,
+                                            DictionaryAttr attributes,
                                             OpaqueProperties, RegionRange,
                                             SmallVectorImpl<Type> &types) {
-  llvm::append_range(types, operands.getTypes());
-  return success();
+  return inferSums(operands, attributes, types);
 }
 
 LogicalResult nn::verifyAxis(Operation *op, StringAttr axis) {
@@ -186,16 +217,18 @@ LogicalResult nn::verifyAxis(Operation *op, StringAttr axis) {
 // Shares
 //===----------------------------------------------------------------------===//
 
-LogicalResult ReduceSharesOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
-    OpaqueProperties, RegionRange, SmallVectorImpl<Type> &types) {
-  llvm::append_range(types, operands.getTypes());
-  return success();
+LogicalResult ReduceSharesOp::inferReturnTypes(MLIRContext *,
+                                               std::optional<Location>,
+                                               ValueRange operands,
+                                               DictionaryAttr attributes,
+                                               OpaqueProperties, RegionRange,
+                                               SmallVectorImpl<Type> &types) {
+  return inferSums(operands, attributes, types);
 }
 
 LogicalResult ReduceSharesOp::verify() {
-  if (getValues().empty()) // C1
-    return emitOpError("needs a value to sum, but got none");
+  if (failed(verifySums(*this))) // C1
+    return failure();
   return verifyAxis(*this, getAxisAttr()); // C2
 }
 
@@ -241,8 +274,8 @@ static LogicalResult verifyMembers(AllReduceOp op, ArrayRef<int64_t> members) {
 }
 
 LogicalResult AllReduceOp::verify() {
-  if (getValues().empty()) // C1
-    return emitOpError("needs a value to sum, but got none");
+  if (failed(verifySums(*this))) // C1
+    return failure();
   if (failed(verifyAxis(*this, getAxisAttr()))) // C2
     return failure();
   return getMembers() ? verifyMembers(*this, *getMembers()) : success(); // C3

@@ -188,9 +188,17 @@ static LogicalResult verifyLayout(Operation *op, LayoutAttr layout, Type type) {
   return success();
 }
 
-/// Groups of micro-batches have equal sizes.
+/// Groups of micro-batches have equal sizes. Sums over ranks say how many each
+/// rank has.
 static LogicalResult verifyGroups(Operation *op, Attribute value) {
   auto groups = dyn_cast<IntegerAttr>(value);
+  if (isa<AllReduceOp, ReduceSharesOp>(op)) {
+    if (groups && groups.getInt() >= 1)
+      return success();
+    return op->emitOpError("needs a number of at least 1 for "
+                           "'nn.reduction_groups', but got ")
+           << value;
+  }
   auto count = op->getAttrOfType<IntegerAttr>(kMicroBatchesAttr);
   if (groups && count && groups.getInt() >= 1 &&
       count.getInt() % groups.getInt() == 0)

@@ -207,8 +207,9 @@ struct PushCarrier : SumCarrier::ExternalModel<PushCarrier, PushOp> {
 
 template <typename OpTy>
 struct RanksCarrier : SumCarrier::ExternalModel<RanksCarrier<OpTy>, OpTy> {
+  /// The last term, of several.
   Value getSumBefore(Operation *op, unsigned number) const {
-    return op->getOperand(number);
+    return op->getOperand(op->getNumOperands() - op->getNumResults() + number);
   }
 };
 

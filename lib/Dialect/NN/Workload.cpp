@@ -38,10 +38,13 @@ static void setExchange(Workload &load, Operation *op) {
                                 getBytes(op->getResultTypes())),
                        /*hasWholeSums=*/false);
   bool hasWholeSums = isa<nn::AllReduceOp, nn::SharesNormOp>(op);
-  int64_t bytes = isa<nn::SharesNormOp>(op)
-                      ? getBytes(op->getResultTypes())
-                      : std::max(getBytes(op->getOperandTypes()),
-                                 getBytes(op->getResultTypes()));
+  int64_t bytes =
+      std::max(getBytes(op->getOperandTypes()), getBytes(op->getResultTypes()));
+  if (hasWholeSums) // A norm has one number. Sums may have several terms.
+    bytes = isa<nn::SharesNormOp>(op) ? getBytes(op->getResultTypes())
+                                      : (getBytes(op->getOperandTypes()) +
+                                         getBytes(op->getResultTypes())) /
+                                            2;
   // A norm of shares is a sum of their norms.
   setExchange(load, isa<nn::SharesNormOp>(op) ? "all_reduce" : exchange, axis,
               ranks, bytes, hasWholeSums);

@@ -9,6 +9,7 @@
 #include "Forms.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "reprise/Dialect/RT/GroupSums.h"
 #include "reprise/Dialect/RT/KnownOffsets.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Dialect/RT/RTWaitOp.h"
@@ -210,6 +211,7 @@ static constexpr Rule kRules[] = {
     {kBegunAttr, nullptr, "", verifyOverlapForm},
     {kOnceAttr, nullptr, "", verifyOverlapForm},
     {kNoOverlapAttr, nullptr, "", verifyOverlapForm},
+    {kGroupsAttr, nullptr, "", verifyGroups},
 };
 
 LogicalResult RTDialect::verifyOperationAttribute(Operation *op,

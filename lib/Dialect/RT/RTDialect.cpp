@@ -12,6 +12,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "reprise/ABI/Gemm.h"
+#include "reprise/Dialect/RT/GroupSums.h"
 #include "reprise/Dialect/RT/KnownOffsets.h"
 #include "reprise/Dialect/RT/RTExpertRankOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
@@ -470,7 +471,9 @@ bool CollectiveOp::isInPlace() {
 int64_t CollectiveOp::getMadeInPlaceOf(unsigned input) {
   if (getKind() == Collective::GatherShares)
     return input == 1 ? 0 : -1;
-  return isInPlace() ? int64_t(input) : -1;
+  // Of several terms the last.
+  const int64_t first = getInputs().size() - getMade(*this).size();
+  return isInPlace() ? std::max<int64_t>(-1, int64_t(input) - first) : -1;
 }
 
 int64_t CollectiveOp::getWorkspaceElements() {
@@ -489,16 +492,13 @@ int64_t CollectiveOp::getWorkspaceElements() {
       llvm::divideCeil(countElements(getInputs().getTypes()), ranks);
   int64_t words = llvm::divideCeil(
       shares * getElementBytes(getInputs().front().getType()), 4);
-  return ranks * std::clamp<int64_t>(words, 1, most);
+  return ranks * std::clamp<int64_t>(words, getNumTerms(*this), most);
 }
 
 /// The part of one rank.
 static ShapedType getPart(CollectiveOp op) {
-  if (!op.isSum())
-    return cast<ShapedType>(op.getInputs().front().getType());
-  return cast<ShapedType>(op.getNumResults()
-                              ? op.getResultTypes().front()
-                              : op.getOutputs().front().getType());
+  return cast<ShapedType>(op.isSum() ? getMade(op).front().getType()
+                                     : op.getInputs().front().getType());
 }
 
 int64_t CollectiveOp::getNumBlocks() {
@@ -521,14 +521,21 @@ int64_t CollectiveOp::getBlockElements() {
 int64_t CollectiveOp::getFlops() {
   if (!isSum())
     return 0;
-  int64_t elements = countElements(getInputs().getTypes());
-  return llvm::divideCeil(elements, getRanks()) * (getRanks() - 1);
+  int64_t elements =
+      countElements(getInputs()
+                        .take_front(getInputs().size() / getNumTerms(*this))
+                        .getTypes());
+  return llvm::divideCeil(elements, getRanks()) *
+         (getRanks() * getNumTerms(*this) - 1);
 }
 
 /// What `op` makes of its inputs; nothing if its ranks cannot have parts.
 static SmallVector<Type> getTypesMade(CollectiveOp op) {
   if (op.isInPlace())
-    return SmallVector<Type>(op.getInputs().getTypes());
+    return SmallVector<Type>(
+        op.getInputs()
+            .take_back(op.getInputs().size() / getNumTerms(op))
+            .getTypes());
   if (op.getKind() == Collective::GatherShares)
     return {op.getInputs().back().getType()};
   auto type = cast<ShapedType>(op.getInputs().front().getType());
@@ -562,10 +569,10 @@ LogicalResult CollectiveOp::verify() {
     // C1
     return emitOpError("needs either results, or outputs")
            << (isSum() ? " and a workspace" : " and no workspace");
-  if (failed(verifyForm(*this, /*buffers=*/!isOnTensors)))
+  if (failed(verifyForm(*this, /*buffers=*/!isOnTensors)) ||
+      (isInPlace() && failed(verifyTerms(*this)))) // C2
     return failure();
-  TypeRange made = isOnTensors ? TypeRange(getResultTypes())
-                               : TypeRange(getOutputs().getTypes());
+  TypeRange made = getMade(*this).getTypes();
   SmallVector<Type> wanted = getTypesMade(*this); // C4
   if (wanted.empty())
     return emitOpError("needs a dimension ")

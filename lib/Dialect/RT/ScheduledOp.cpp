@@ -8,6 +8,7 @@
 
 #include "reprise/Dialect/RT/ScheduledOp.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "reprise/Dialect/RT/GroupSums.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Interfaces/CostModel.h"
 #include "llvm/Support/raw_ostream.h"
@@ -204,15 +205,19 @@ Operation *ScheduledGemm::createOnBuffers(Operation *op, OpBuilder &builder,
 // rt.collective
 //===----------------------------------------------------------------------===//
 
-/// The bytes of what all ranks have together, or of the terms of one.
-static int64_t getWholeBytes(CollectiveOp op) {
-  ValueRange whole = op.isSum()           ? ValueRange(op.getInputs())
-                     : op.getNumResults() ? ValueRange(op.getResults())
-                                          : ValueRange(op.getOutputs());
+static int64_t getBytes(ValueRange values) {
   int64_t bytes = 0;
-  for (Type type : whole.getTypes())
+  for (Type type : values.getTypes())
     bytes += getTypeBytes(type);
   return bytes;
+}
+
+/// The bytes of what all ranks have together, or of the terms of one; of whole
+/// sums, which may have several, the mean of terms and sums.
+static int64_t getWholeBytes(CollectiveOp op) {
+  if (op.getKind() == Collective::AllReduce)
+    return (getBytes(op.getInputs()) + getBytes(getMade(op))) / 2;
+  return getBytes(op.isSum() ? ValueRange(op.getInputs()) : getMade(op));
 }
 
 namespace {

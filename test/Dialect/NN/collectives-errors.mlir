@@ -83,3 +83,28 @@ module attributes {nn.mesh = #nn.mesh<dp = 2>} {
     return
   }
 }
+
+// -----
+
+// Of three groups a rank has sums of two and of one.
+func.func @terms(%x: tensor<4xf32>) {
+  // expected-error@below {{needs 2 terms of each sum for 3 groups of a rank, but got 3 in all}}
+  %s = nn.all_reduce %x, %x, %x over "dp" {nn.reduction_groups = 3 : i64} : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @types(%x: tensor<4xf32>, %y: tensor<5xf32>) {
+  // expected-error@below {{needs terms of one type, but got 'tensor<4xf32>' and 'tensor<5xf32>'}}
+  %s = nn.reduce_shares %x, %y over "dp" {nn.reduction_groups = 3 : i64} : tensor<4xf32>, tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @groups(%x: tensor<4xf32>) {
+  // expected-error@below {{needs a number of at least 1 for 'nn.reduction_groups', but got 0 : i64}}
+  %s = nn.all_reduce %x over "dp" {nn.reduction_groups = 0 : i64} : tensor<4xf32>
+  return
+}

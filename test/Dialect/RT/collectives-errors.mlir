@@ -99,3 +99,36 @@ func.func @integers(%x: tensor<4xi32>) {
   %s = rt.collective all_reduce(%x) over "dp" ranks 2 : (tensor<4xi32>) -> tensor<4xi32>
   return
 }
+
+// -----
+
+// Of three groups a rank has sums of two and of one.
+func.func @terms(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'rt.collective' op needs 2 inputs, 2 terms of each sum, but got 1}}
+  %s = rt.collective all_reduce(%x) over "dp" ranks 3 {rt.groups = 3 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @types(%x: tensor<4xf32>, %y: tensor<5xf32>) {
+  // expected-error @+1 {{'rt.collective' op needs terms of one type, but got 'tensor<4xf32>' and 'tensor<5xf32>'}}
+  %s = rt.collective reduce_shares(%x, %y) over "dp" ranks 3 {rt.groups = 3 : i64} : (tensor<4xf32>, tensor<5xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @no_groups(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'rt.collective' op needs 'rt.groups' of at least 1, of type i64, on an all_reduce or reduce_shares, but got 0 : i64}}
+  %s = rt.collective all_reduce(%x) over "dp" ranks 3 {rt.groups = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @groups_of_parts(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'rt.collective' op needs 'rt.groups' of at least 1, of type i64, on an all_reduce or reduce_shares, but got 3 : i64}}
+  %s = rt.collective all_gather(%x) over "dp" ranks 3 dim 0 {rt.groups = 3 : i64} : (tensor<4xf32>) -> tensor<12xf32>
+  return
+}

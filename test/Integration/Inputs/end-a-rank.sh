@@ -1,9 +1,9 @@
 #!/bin/sh
 # end-a-rank.sh SIGNAL PROGRAM [option]...: runs the program, or a launcher of it,
 # sends the signal to one of its ranks once it trains, or TERM to whoever watches
-# one, and shows its status, in how many seconds it has ended, and how many
-# processes are left of all that it has started. Ends with the program's status,
-# but for 4, which is good.
+# one, or with MEMORY asks for a save when one has no more memory, and shows its
+# status, in how many seconds it has ended, and how many processes are left of all
+# that it has started. Ends with the program's status, but for 4, which is good.
 signal=$1
 shift
 log=$(mktemp)
@@ -19,11 +19,16 @@ done
 all=$(below $program)
 ranks=$(for each in $all; do ! is_rank "$each" || echo "$each"; done)
 begin=$(date +%s%3N)
-if [ "$signal" = TERM ]; then
-  kill -TERM "$(parent_of "$(echo "$ranks" | tail -1)")"
-else
-  kill -"$signal" "$(echo "$ranks" | tail -1)"
-fi
+last=$(echo "$ranks" | tail -1)
+case $signal in
+TERM) kill -TERM "$(parent_of "$last")" ;;
+MEMORY) # But for what a stack may grow by.
+  used=$(awk '/^VmSize:/ { print $2 * 1024 }' /proc/"$last"/status)
+  prlimit --pid "$last" --as=$((used + (1 << 20)))
+  kill -USR1 "$(parent_of "$last")"
+  ;;
+*) kill -"$signal" "$last" ;;
+esac
 wait $program
 status=$?
 milliseconds=$(($(date +%s%3N) - begin))

@@ -563,6 +563,21 @@ TEST(Meeting, IsInTheSameCollective) {
   EXPECT_EQ(results, (std::vector<double>{6, 6, 6, 6}));
 }
 
+// Of three groups a rank has the sums of two, and of one.
+TEST(Meeting, AddsTheTermsOfGroups) {
+  std::vector<double> results;
+  std::string body;
+  for (const char *name : {"a", "b"})
+    body += std::string("func.func @") + name +
+            R"((%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = nn.scale %x by 10.0 : tensor<2xf32>
+      %z = nn.all_reduce %x, %y over "tp" {nn.reduction_groups = 3 : i64} : tensor<2xf32>, tensor<2xf32>
+      return %z : tensor<2xf32>
+    })";
+  EXPECT_EQ(runPair(body, results), "");
+  EXPECT_EQ(results, (std::vector<double>{33, 33, 33, 33}));
+}
+
 TEST(Meeting, IsRefusedElsewhere) {
   std::vector<double> results;
   std::string first = R"(

@@ -88,6 +88,14 @@ TEST(ExchangeTimes, APartOfEachExchange) {
   OneLaunch few(REPRISE_COLLECTIVE_ALL_REDUCE, {32, 64});
   EXPECT_EQ(shrinkOnce(few), (std::vector<Said>{{"all_reduce", 6, 2 * 24},
                                                 {"all_reduce", 6, 2 * 12}}));
+  // Of groups in two runs there are two terms of each sum.
+  OneLaunch runs(REPRISE_COLLECTIVE_ALL_REDUCE, {64, 2048, 64, 2048, 128});
+  runs.row.blocks = 5;
+  EXPECT_EQ(shrinkOnce(runs), (std::vector<Said>{{"all_reduce", 6, 2 * 2376},
+                                                 {"all_reduce", 6, 2 * 144}}));
+  runs.row.operation = REPRISE_COLLECTIVE_REDUCE_SHARES;
+  EXPECT_EQ(shrinkOnce(runs), (std::vector<Said>{{"reduce_shares", 3, 3168},
+                                                 {"reduce_shares", 3, 192}}));
   OneLaunch gather(REPRISE_COLLECTIVE_ALL_GATHER, {512, 2048});
   gather.row.blocks = 8, gather.row.blockElements = 16;
   EXPECT_EQ(shrinkOnce(gather), (std::vector<Said>{{"all_gather", 3, 1536},
@@ -159,6 +167,23 @@ TEST(ExchangeTimes, SumsHaveABuffer) {
     EXPECT_EQ(std::string(error.text).find("damaged model: it has a workspace"),
               0u)
         << error.text;
+  }
+}
+
+// So are terms of other sizes, or of another number than groups have runs.
+TEST(ExchangeTimes, SumsHaveTheirTerms) {
+  for (const std::vector<int64_t> &bytes :
+       {std::vector<int64_t>{64, 96, 128}, {64, 64, 64, 128}}) {
+    OneLaunch sum(REPRISE_COLLECTIVE_ALL_REDUCE, bytes);
+    sum.row.blocks = 3;
+    sum.model.collectives = &sum.row;
+    sum.model.buffers = sum.buffers.data();
+    Error error;
+    EXPECT_FALSE(checkCollective(sum.model, sum.launch, 1, error));
+    EXPECT_EQ(std::string(error.text),
+              "damaged model: it needs 2 terms of equal bytes for each sum, "
+              "with 3 groups of a rank, but has " +
+                  std::to_string(bytes.size() - 1));
   }
 }
 

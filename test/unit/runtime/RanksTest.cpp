@@ -186,6 +186,84 @@ TEST(Ranks, SumsAreThoseOfTheTree) {
       }
 }
 
+/// What a rank has of its groups of micro-batches: a term for each run of them,
+/// `Array`s of the same sizes one after another, whose element `i` is that of
+/// the sum of the run's groups.
+static std::vector<Array> termsOf(int rank, int ranks, int groups,
+                                  const std::vector<int64_t> &sizes) {
+  std::vector<Array> terms;
+  int first = 0;
+  for (int run = 64; run > 0; run /= 2) {
+    if (!(groups & run))
+      continue;
+    int64_t at = 0;
+    for (int64_t size : sizes) {
+      Array &term = terms.emplace_back(Number::F32, size + 1, 42);
+      for (int64_t i = 0; i < size; ++i) {
+        std::vector<float> parts;
+        for (int group = 0; group < run; ++group)
+          parts.push_back(valueOf(first + rank * run + group, at + i));
+        term.set(i, treeOf(parts, 0, parts.size()));
+      }
+      at += size;
+    }
+    first += ranks * run;
+  }
+  return terms;
+}
+
+/// Sums, or a rank's shares of them, that are those of the tree over all
+/// groups, of which each rank has so many.
+static bool sumsAreOfAllGroups(Transport &transport, int groups, bool areShares,
+                               int64_t room, Error &error) {
+  HostMemory memory(transport);
+  const std::vector<int64_t> sizes = {3, 0, 40'000};
+  const int ranks = transport.size(), rank = transport.rank();
+  std::vector<Array> terms = termsOf(rank, ranks, groups, sizes);
+  std::vector<Span> spans;
+  for (size_t i = 0; i < terms.size(); ++i)
+    spans.push_back({terms[i].at(0), sizes[i % sizes.size()]});
+  Array workspace(Number::F32, room + 1, 43);
+  Group group = {0, 1, ranks};
+  group.groups = groups;
+  if (!(areShares ? reduceShares : allReduce)(
+          memory, group, "a sum", Number::F32, spans.data(), int(spans.size()),
+          {workspace.at(0), room}, error))
+    return false;
+  int64_t at = 0;
+  for (size_t s = 0; s < sizes.size(); at += sizes[s++]) {
+    Array &sum = terms[terms.size() - sizes.size() + s];
+    const Share own = shareOf(sizes[s], rank, ranks);
+    for (int64_t i = 0; i < sizes[s]; ++i) {
+      std::vector<float> parts;
+      for (int each = 0; each < ranks * groups; ++each)
+        parts.push_back(valueOf(each, at + i));
+      const bool isThere = !areShares || (i >= own.begin && i < own.end);
+      if (sum.get(i) != (isThere ? treeOf(parts, 0, parts.size()) : 0.0f))
+        return error.set("element %d of %d differs", int(i), int(s));
+    }
+    if (sum.get(sizes[s]) != 42)
+      return error.set("something is written behind %d", int(s));
+  }
+  return workspace.get(room) == 43 ||
+         error.set("something is written behind the workspace");
+}
+
+TEST(Ranks, SumsAreOfAllGroups) {
+  const std::pair<int, int> cases[] = {{1, 5}, {2, 3}, {3, 3}, {3, 5},
+                                       {3, 7}, {4, 6}, {5, 3}, {6, 11}};
+  for (auto [numRanks, groups] : cases)
+    for (bool areShares : {false, true})
+      for (int64_t room : {int64_t(999), int64_t(200'000)}) {
+        Ended ended = run(numRanks, [&, each = groups](Transport &transport,
+                                                       Error &error) {
+          return sumsAreOfAllGroups(transport, each, areShares, room, error);
+        });
+        EXPECT_EQ(ended.status, 0) << ended.error << " " << numRanks << " x "
+                                   << groups << " " << areShares << room;
+      }
+}
+
 // Ranks 0 1 2 | 3 4 5: sums along both axes, at the same time.
 TEST(Ranks, SumsAreOfAGroup) {
   Ended ended = run(6, [](Transport &transport, Error &error) {

@@ -40,6 +40,22 @@ static T rounded(float value) {
     return toBF16(value);
 }
 
+/// The tree over the groups [begin, end), of which terms have the sums of so
+/// many each, one behind the other.
+static float treeOfGroups(const std::vector<float> &terms,
+                          const std::vector<size_t> &sizes, size_t begin,
+                          size_t end) {
+  size_t first = 0;
+  for (size_t term = 0; term < terms.size(); first += sizes[term++])
+    if (first == begin && first + sizes[term] == end)
+      return terms[term];
+  size_t half = 1;
+  while (half * 2 < end - begin)
+    half *= 2;
+  return treeOfGroups(terms, sizes, begin, begin + half) +
+         treeOfGroups(terms, sizes, begin + half, end);
+}
+
 /// A module with sums of f32 and bf16 over so many ranks.
 static std::string sumsOver(size_t ranks) {
   std::string over =
@@ -58,7 +74,8 @@ static std::string sumsOver(size_t ranks) {
 /// place of term `place`, or if there is none that of one more.
 template <typename T>
 static void sumIsThatOfTheTree(const std::string &kernel, size_t numTerms,
-                               size_t count, size_t offset, size_t place) {
+                               size_t count, size_t offset, size_t place,
+                               const std::vector<size_t> &sizes = {}) {
   const size_t room = count + offset;
   std::vector<T> values((numTerms + 1) * room, rounded<T>(42));
   for (size_t term = 0; term < numTerms; ++term)
@@ -80,7 +97,11 @@ static void sumIsThatOfTheTree(const std::string &kernel, size_t numTerms,
     std::vector<float> terms;
     for (size_t term = 0; term < numTerms; ++term)
       terms.push_back(asFloat(values[term * room + i]));
-    expected[place * room + i] = rounded<T>(treeOf(terms, 0, numTerms));
+    expected[place * room + i] = rounded<T>(
+        sizes.empty() ? treeOf(terms, 0, numTerms)
+                      : treeOfGroups(terms, sizes, 0,
+                                     std::accumulate(sizes.begin(), sizes.end(),
+                                                     size_t(0))));
   }
   EXPECT_EQ(memcmp(buffer.values().data(), expected.data(),
                    expected.size() * sizeof(T)),
@@ -102,6 +123,39 @@ TEST(RankSum, IsThatOfTheTree) {
             sumIsThatOfTheTree<uint16_t>(name + "bf16", ranks, count, offset,
                                          place);
           }
+    }
+  }
+}
+
+// Ranks with groups have several terms each: of three groups one of two groups
+// and one of one. There is a kernel for the terms of one rank, too.
+TEST(RankSum, IsThatOfTheGroupsOfAllRanks) {
+  const std::vector<std::pair<size_t, size_t>> cases = {{2, 3}, {3, 3}, {3, 7}};
+  for (auto [ranks, groups] : cases) {
+    size_t terms = 0;
+    std::string operands, types;
+    for (size_t left = groups; left; left &= left - 1, ++terms) {
+      operands += terms ? ", %x" : "%x";
+      types += terms ? ", tensor<4xf32>" : "tensor<4xf32>";
+    }
+    const std::string number = std::to_string(ranks);
+    Kernels kernels("module attributes {nn.mesh = #nn.mesh<dp = " + number +
+                    ">} { func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {"
+                    "%0 = rt.collective all_reduce(" +
+                    operands + ") over \"dp\" ranks " + number +
+                    " {rt.groups = " + std::to_string(groups) + " : i64} : (" +
+                    types + ") -> tensor<4xf32> return %0 : tensor<4xf32> } }");
+    for (size_t own : {ranks, size_t(1)}) {
+      std::vector<size_t> sizes;
+      for (size_t run = 64; run > 0; run /= 2)
+        if (groups & run)
+          sizes.insert(sizes.end(), own, run);
+      for (const SimulatorOptions &options : allOptions()) {
+        simulatorSetOptions(&options);
+        sumIsThatOfTheTree<float>("reprise_sum_" + std::to_string(own * terms) +
+                                      "xf32_of_" + std::to_string(groups),
+                                  own * terms, 2500, 3, own * terms - 1, sizes);
+      }
     }
   }
 }
