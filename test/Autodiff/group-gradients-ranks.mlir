@@ -2,9 +2,9 @@
 // each rank, all ranks together have a branch of the tree, so sums of runs are
 // summed over ranks before they are added.
 
-// RUN: reprise-opt %s --reprise-group-gradients --reprise-add-optimizer --canonicalize --split-input-file | FileCheck %s
+// RUN: reprise-opt %s --reprise-group-gradients --reprise-add-optimizer --split-input-file | FileCheck %s
 // RUN: sed 's/nn.mesh =/nn.distributed_optimizer, &/' %s \
-// RUN:   | reprise-opt --reprise-group-gradients --reprise-add-optimizer --canonicalize --split-input-file | FileCheck %s --check-prefix=SHARES
+// RUN:   | reprise-opt --reprise-group-gradients --reprise-add-optimizer --split-input-file | FileCheck %s --check-prefix=SHARES
 
 // Of six groups of a rank the last two are a run, and the four before these, which
 // wait at level 2.
