@@ -69,9 +69,9 @@ Value BalanceBuilder::countRows(ArrayRef<Routing> layers, StringRef name) {
   return sum;
 }
 
-Value BalanceBuilder::countLargest(const Routing &routing, StringRef name) {
+Value BalanceBuilder::countLargest(const Routing &routing, StringRef name,
+                                   bool bySequence) {
   bool isSigmoid = blocks.router == RouterKind::Sigmoid;
-  bool bySequence = description.train.balancing == "seq_aux_loss";
   bool isChosen = !isSigmoid && model.getNumGroups() == 1;
   if (isChosen && !bySequence)
     return countRows(routing, name);
@@ -130,32 +130,38 @@ Value BalanceBuilder::buildModelTerm() {
                           (layers * layers));
 }
 
-Value BalanceBuilder::buildLayerTerm(const Routing &routing) {
-  const Train &train = description.train;
-  bool bySequence = train.balancing == "seq_aux_loss";
-  double sequences = bySequence ? double(train.microBatchSize) : 1;
-  double factor =
-      train.getBalanceFactor() *
-      (double(model.numExperts) / (countTokens(routing) / sequences)) /
-      double(std::max<int64_t>(model.expertsPerToken, 1));
-  std::string name = "aux_of" + std::to_string(routing.layer);
-  return buildBalance(routing, countLargest(routing, name + "_rows"), name,
-                      factor);
+Value BalanceBuilder::buildLayerTerm(const Routing &routing, bool bySequence,
+                                     double factor) {
+  double sequences = bySequence ? double(description.train.microBatchSize) : 1;
+  factor *= (double(model.numExperts) / (countTokens(routing) / sequences)) /
+            double(std::max<int64_t>(model.expertsPerToken, 1));
+  std::string name =
+      (bySequence ? "seq_aux_of" : "aux_of") + std::to_string(routing.layer);
+  return buildBalance(
+      routing, countLargest(routing, name + "_rows", bySequence), name, factor);
 }
 
-Value BalanceBuilder::buildStepTerm(const Routing &routing) {
+Value BalanceBuilder::buildStepTerm(const Routing &routing, double factor) {
   std::string end = std::to_string(routing.layer);
   std::string measure = "global" + end, name = "global_aux_of" + end;
-  Value rows = countLargest(routing, name + "_rows");
+  Value rows = countLargest(routing, name + "_rows", /*bySequence=*/false);
   counted.push_back({measure, rows, /*termOf=*/""});
   auto shares = forward.create<nn::RowSharesOp>("loss", name + "_shares",
                                                 rows.getType(), rows);
   shares->setAttr(nn::kSoFarAttr,
                   Builder(forward.getContext()).getStringAttr(measure));
   // Of even shares, 1 / experts, that is the factor.
-  double factor =
-      description.train.getBalanceFactor() * double(model.numExperts);
-  return buildBalance(routing, shares, name, factor);
+  return buildBalance(routing, shares, name, factor * double(model.numExperts));
+}
+
+Value BalanceBuilder::buildTerm(const Routing &routing, StringRef type) {
+  const Train &train = description.train;
+  if (type == "z_loss")
+    return buildLogitsTerm(routing);
+  double factor = train.getBalanceFactor(type);
+  if (type == "global_aux_loss")
+    return buildStepTerm(routing, factor);
+  return buildLayerTerm(routing, type == "seq_aux_loss", factor);
 }
 
 Value BalanceBuilder::buildLogitsTerm(const Routing &routing) {
@@ -173,25 +179,22 @@ Value BalanceBuilder::buildLogitsTerm(const Routing &routing) {
 
 bool BalanceBuilder::hasTerms() const {
   const Train &train = description.train;
-  return !routings.empty() &&
-         (train.getBalanceFactor() > 0 || train.moeZLoss > 0);
+  return !routings.empty() && (train.balancesLayers() || train.moeZLoss > 0);
 }
 
 SmallVector<Measure> BalanceBuilder::buildTerms() {
   const Train &train = description.train;
-  SmallVector<Measure> terms;
-  auto add = [&](StringRef kind,
-                 Value (BalanceBuilder::*build)(const Routing &)) {
-    for (const Routing &routing : routings)
-      terms.push_back({(kind + ".layer" + Twine(routing.layer)).str(),
-                       (this->*build)(routing), kind.str()});
-  };
-  if (train.getBalanceFactor() > 0 && !train.balancesStep())
-    add("aux_loss", &BalanceBuilder::buildLayerTerm);
+  SmallVector<StringRef> types;
+  for (StringRef type : train.balancing)
+    if (train.getBalanceFactor(type) > 0)
+      types.push_back(type);
   if (train.moeZLoss > 0)
-    add("z_loss", &BalanceBuilder::buildLogitsTerm);
-  if (train.balancesStep())
-    add("global_aux_loss", &BalanceBuilder::buildStepTerm);
+    types.push_back("z_loss");
+  SmallVector<Measure> terms;
+  for (StringRef type : types)
+    for (const Routing &routing : routings)
+      terms.push_back({(type + ".layer" + Twine(routing.layer)).str(),
+                       buildTerm(routing, type), type.str()});
   return terms;
 }
 

@@ -31,7 +31,7 @@ public:
   /// The term of the loss of all layers together; null if there is none.
   mlir::Value buildModelTerm();
   /// The terms of the loss of each layer by itself, for training alone, if the
-  /// description has any.
+  /// description has any: by types, in their order, and then of logits.
   bool hasTerms() const;
   llvm::SmallVector<Measure> buildTerms();
   /// The rows of the experts of each layer, if they are shown, and those that
@@ -48,14 +48,18 @@ private:
   /// How many rows each expert has in these layers together, or with the
   /// largest scores of one.
   mlir::Value countRows(llvm::ArrayRef<Routing> layers, llvm::StringRef name);
-  mlir::Value countLargest(const Routing &routing, llvm::StringRef name);
+  mlir::Value countLargest(const Routing &routing, llvm::StringRef name,
+                           bool bySequence);
   mlir::Value buildBalance(llvm::ArrayRef<Routing> layers, mlir::Value rows,
                            llvm::StringRef name, double factor);
-  /// The terms of a layer: for its balance in the micro-batch, for that with
-  /// the rows of the step so far, and of the logits of its router.
-  mlir::Value buildLayerTerm(const Routing &routing);
-  mlir::Value buildStepTerm(const Routing &routing);
+  /// The terms of a layer: for its balance in the micro-batch or in each
+  /// sequence, for that with the rows of the step so far, and of the logits of
+  /// its router; and any of them, by what it is shown as.
+  mlir::Value buildLayerTerm(const Routing &routing, bool bySequence,
+                             double factor);
+  mlir::Value buildStepTerm(const Routing &routing, double factor);
   mlir::Value buildLogitsTerm(const Routing &routing);
+  mlir::Value buildTerm(const Routing &routing, llvm::StringRef type);
 
   const Description &description;
   const Model &model;

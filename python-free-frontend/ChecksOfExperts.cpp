@@ -24,6 +24,7 @@ public:
 private:
   void checkBias(bool hasBias);
   void checkBalance();
+  void checkTerms();
   void checkGroups();
 };
 } // namespace
@@ -86,19 +87,38 @@ void ExpertChecker::checkBias(bool hasBias) {
                 "chosen with one");
 }
 
+/// A factor for each type of term; and not those of Hugging Face beside
+/// Megatron's, which count the same rows in two ways.
+void ExpertChecker::checkTerms() {
+  StringRef type = "moe_router_load_balancing_type",
+            factor = "moe_aux_loss_coeff";
+  size_t types = train.balancing.size(), factors = train.moeAuxLoss.size();
+  bool isNone = is_contained(train.balancing, "none");
+  if (types == 0 || (isNone && types > 1))
+    return error(type, "needs aux_loss, seq_aux_loss or global_aux_loss in a "
+                       "list, or none alone");
+  if (!isGiven(factor)) {
+    if (isGiven(type) && !isNone)
+      warning(type, "has no effect without moe_aux_loss_coeff");
+    return;
+  }
+  if (types != factors)
+    return error(factor, "needs as many numbers as " + type + " has types, " +
+                             Twine(types) + ", but got " + Twine(factors));
+  if (isNone && train.moeAuxLoss.front() > 0)
+    warning(factor, "has no effect with " + type + " none");
+  if (model.hasAuxLoss && train.balancesLayers())
+    error(firstGiven({factor, "output_router_logits"}),
+          "needs output_router_logits false, whose loss balances the same "
+          "experts, of all layers together, with router_aux_loss_coef");
+}
+
 /// What balances experts is there for them, and what is of all layers together
 /// on one stage.
 void ExpertChecker::checkBalance() {
   bool hasBias = family->blocks.router == RouterKind::Sigmoid;
   checkBias(hasBias);
-  if (train.balancing == "none" && train.moeAuxLoss > 0)
-    warning("moe_aux_loss_coeff", "has no effect with "
-                                  "moe_router_load_balancing_type none");
-  if (model.numExperts && train.balancing != "none" &&
-      isGiven("moe_router_load_balancing_type") &&
-      !isGiven("moe_aux_loss_coeff"))
-    warning("moe_router_load_balancing_type",
-            "has no effect without moe_aux_loss_coeff");
+  checkTerms();
   if (isGiven("moe_token_drop_policy") && !train.capacityFactor)
     warning("moe_token_drop_policy",
             "has no effect without moe_expert_capacity_factor, as no token is "

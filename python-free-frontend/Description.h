@@ -152,10 +152,11 @@ struct Train {
   int64_t getLRDecayIters() const { return lrDecayIters.value_or(trainIters); }
   double adamBeta1, adamBeta2, adamEps, weightDecay;
   std::optional<double> startWeightDecay, endWeightDecay; ///< The same.
-  double clipGrad;       ///< 0: gradients are not clipped.
-  double moeAuxLoss = 0; ///< Of each layer with experts; 0: none.
-  /// "aux_loss", "seq_aux_loss", "global_aux_loss" or "none".
-  std::string balancing;
+  double clipGrad; ///< 0: gradients are not clipped.
+  /// "aux_loss", "seq_aux_loss" and "global_aux_loss", each once, or "none";
+  /// and factors of their terms of each layer with experts, 0: none.
+  std::vector<std::string> balancing;
+  std::vector<double> moeAuxLoss;
   double moeZLoss = 0; ///< Of the logits of each layer's router; 0: none.
   bool updatesBias = false;
   std::optional<double> biasUpdateRate; ///< Unset: as `updatesBias` says.
@@ -172,14 +173,21 @@ struct Train {
   double getBiasUpdateRate() const {
     return biasUpdateRate.value_or(updatesBias ? 1e-3 : 0);
   }
-  /// Of the term for the balance of each layer's experts.
-  double getBalanceFactor() const {
-    return balancing == "none" ? 0 : moeAuxLoss;
+  /// Of the term of type `type` for the balance of each layer's experts; 0:
+  /// there is none, as of "none".
+  double getBalanceFactor(llvm::StringRef type) const {
+    for (size_t i = 0; i < balancing.size() && i < moeAuxLoss.size(); ++i)
+      if (balancing[i] == type && type != "none")
+        return moeAuxLoss[i];
+    return 0;
   }
-  /// Whether that is with the rows of the step so far, in training alone.
-  bool balancesStep() const {
-    return balancing == "global_aux_loss" && moeAuxLoss > 0;
+  /// Whether there is any.
+  bool balancesLayers() const {
+    return getBalanceFactor("aux_loss") > 0 ||
+           getBalanceFactor("seq_aux_loss") > 0 || balancesStep();
   }
+  /// Whether one is with the rows of the step so far, in training alone.
+  bool balancesStep() const { return getBalanceFactor("global_aux_loss") > 0; }
 };
 
 /// The section `recompute`, checked, aliases and shorthands resolved.

@@ -142,6 +142,9 @@ LogicalResult DescriptionReader::Impl::setOption(StringRef name,
   Field field = key->field(scratch);
   if (isList(field)) {
     value = toList(text, origin);
+    // One of those that may be several is written alone.
+    if (isOneOrMore(field) && value.items.size() == 1)
+      value = Value(value.items.front());
   } else {
     bool isSwitch = std::holds_alternative<bool *>(field) ||
                     std::holds_alternative<OnlyValue>(field);

@@ -66,6 +66,15 @@ static std::optional<std::string> formatValue(const Field &field) {
     return **words && !(**words)->empty()
                ? "[" + join(map_range(***words, quote), ", ") + "]"
                : "null";
+  // One of several is written as it may be given alone.
+  auto joinAll = [](ArrayRef<std::string> items) {
+    std::string list = join(items, ", ");
+    return items.size() == 1 ? list : "[" + list + "]";
+  };
+  if (auto *words = std::get_if<std::vector<std::string> *>(&field))
+    return joinAll(map_to_vector(**words, quote));
+  if (auto *numbers = std::get_if<std::vector<double> *>(&field))
+    return joinAll(map_to_vector(**numbers, formatReal));
   if (auto *numbers = std::get_if<std::vector<int64_t> *>(&field))
     return "[" +
            join(

@@ -387,14 +387,14 @@ static const Key rows[] = {
     {"moe_aux_loss_coeff", "train", train<&Train::moeAuxLoss>, Need::Defaulted,
      "0",
      "Where layers have experts, factor of a term of the loss for their "
-     "balance, of each layer by itself",
+     "balance, of each layer by itself; a list of types has a list of factors",
      Bound::NotNegative},
     {"moe_router_load_balancing_type", "train", train<&Train::balancing>,
      Need::Defaulted, "aux_loss",
      "Whether that term is of all tokens of a micro-batch together, "
      "`seq_aux_loss` of each sequence by itself, or `global_aux_loss` with the "
-     "rows of all ranks and micro-batches of the step so far; `none`: there is "
-     "none, whatever its factor",
+     "rows of all ranks and micro-batches of the step so far; of a list there "
+     "is a term each; `none`: there is none, whatever its factor",
      Bound::None, "aux_loss|seq_aux_loss|global_aux_loss|none"},
     {"moe_z_loss_coeff", "train", train<&Train::moeZLoss>, Need::Defaulted, "0",
      "Factor of a term of the loss that is small where the exponentials of a "
@@ -687,6 +687,21 @@ ArrayRef<StringRef> reprise::frontend::allSections() {
 // Types and defaults
 //===----------------------------------------------------------------------===//
 
+static std::string describeNumber(Bound bound) {
+  switch (bound) {
+  case Bound::None:
+  case Bound::Pattern:
+    return "a number";
+  case Bound::Positive:
+    return "a number above 0";
+  case Bound::NotNegative:
+    return "a number of at least 0";
+  case Bound::Rate:
+    return "a number of at least 0 and below 1";
+  }
+  llvm_unreachable("all bounds are handled");
+}
+
 std::string reprise::frontend::describeType(const Key &key) {
   static Description none; // its fields' types count alone
   Field field = key.field(none);
@@ -704,22 +719,15 @@ std::string reprise::frontend::describeType(const Key &key) {
   }
   if (std::holds_alternative<std::optional<std::vector<std::string>> *>(field))
     return "a list of words";
+  if (std::holds_alternative<std::vector<std::string> *>(field))
+    return "one of " + join(splitWords(key.words), ", ") + ", or a list";
   if (std::holds_alternative<std::vector<int64_t> *>(field))
     return "a list of whole numbers";
+  if (std::holds_alternative<std::vector<double> *>(field))
+    return describeNumber(key.bound) + ", or a list";
   if (std::holds_alternative<double *>(field) ||
-      std::holds_alternative<std::optional<double> *>(field)) {
-    switch (key.bound) {
-    case Bound::None:
-    case Bound::Pattern:
-      return "a number";
-    case Bound::Positive:
-      return "a number above 0";
-    case Bound::NotNegative:
-      return "a number of at least 0";
-    case Bound::Rate:
-      return "a number of at least 0 and below 1";
-    }
-  }
+      std::holds_alternative<std::optional<double> *>(field))
+    return describeNumber(key.bound);
   return key.bound == Bound::Positive ? "a whole number of at least 1"
                                       : "a whole number of at least 0";
 }

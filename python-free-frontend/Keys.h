@@ -44,11 +44,19 @@ struct Nested {};
 using Field = std::variant<int64_t *, std::optional<int64_t> *, double *,
                            std::optional<double> *, bool *, std::string *,
                            std::optional<std::vector<std::string>> *,
-                           std::vector<int64_t> *, OnlyValue, Nested>;
+                           std::vector<int64_t> *, std::vector<std::string> *,
+                           std::vector<double> *, OnlyValue, Nested>;
 
-/// Whether its values are lists.
+/// Whether its values are words of its own or numbers, one or several.
+inline bool isOneOrMore(const Field &field) {
+  return std::holds_alternative<std::vector<std::string> *>(field) ||
+         std::holds_alternative<std::vector<double> *>(field);
+}
+
+/// Whether its values may be lists.
 inline bool isList(const Field &field) {
-  return std::holds_alternative<std::optional<std::vector<std::string>> *>(
+  return isOneOrMore(field) ||
+         std::holds_alternative<std::optional<std::vector<std::string>> *>(
              field) ||
          std::holds_alternative<std::vector<int64_t> *>(field);
 }

@@ -91,6 +91,7 @@ std::string reprise::frontend::suggestSpelling(const Key &key,
       std::holds_alternative<OnlyValue>(field))
     other = respellTruth(text);
   else if (std::holds_alternative<double *>(field) ||
+           std::holds_alternative<std::vector<double> *>(field) ||
            std::holds_alternative<std::optional<double> *>(field))
     other = respellReal(key, text);
   else

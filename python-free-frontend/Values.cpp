@@ -316,6 +316,23 @@ static void assignNumbers(const Key &key, const Value &value,
   list = std::move(numbers);
 }
 
+/// What a key of one value or several has.
+static ArrayRef<Value> getItems(const Value &value) {
+  return value.kind == Value::List ? ArrayRef(value.items) : value;
+}
+
+static void assignNumbers(const Key &key, const Value &value,
+                          std::vector<double> &list, Diagnostics &diagnostics) {
+  std::vector<double> numbers;
+  for (const Value &item : getItems(value)) {
+    std::optional<double> number = parseNumber(key, item, diagnostics);
+    if (!number)
+      return;
+    numbers.push_back(*number);
+  }
+  list = std::move(numbers);
+}
+
 namespace {
 /// Words of other programs for the value of a key.
 struct OtherWord {
@@ -394,6 +411,27 @@ static std::string getWord(const Key &key, const Value &value,
   return truth ? (*truth ? "on" : "off") : value.text;
 }
 
+/// Each is one of the key's words.
+static void assignWords(const Key &key, const Value &value,
+                        std::vector<std::string> &list,
+                        Diagnostics &diagnostics) {
+  SmallVector<StringRef> words = splitWords(key.words);
+  std::vector<std::string> given;
+  for (const Value &item : getItems(value)) {
+    if (!is_contained(words, item.text))
+      return diagnostics.error(key, item.origin,
+                               "needs " + describeType(key) + ", but got " +
+                                   describe(item) +
+                                   explainWord(key, item, words));
+    if (is_contained(given, item.text))
+      return diagnostics.error(key, item.origin,
+                               "needs each word once, but got '" + item.text +
+                                   "' twice");
+    given.push_back(item.text);
+  }
+  list = std::move(given);
+}
+
 void reprise::frontend::assign(const Key &key, const Value &value,
                                Description &description,
                                Diagnostics &diagnostics) {
@@ -437,6 +475,10 @@ void reprise::frontend::assign(const Key &key, const Value &value,
       return refuse("; write it as [0, 3]");
     return assignNumbers(key, value, **list, diagnostics);
   }
+  if (auto **list = std::get_if<std::vector<std::string> *>(&field))
+    return assignWords(key, value, **list, diagnostics);
+  if (auto **list = std::get_if<std::vector<double> *>(&field))
+    return assignNumbers(key, value, **list, diagnostics);
   if (auto **word = std::get_if<std::string *>(&field)) {
     SmallVector<StringRef> words = splitWords(key.words);
     if (value.kind == Value::List && key.bound == Bound::Pattern) {

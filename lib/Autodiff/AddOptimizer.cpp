@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "reprise/Autodiff/Passes.h"
 #include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
@@ -94,6 +95,14 @@ static void readWorkingCopies(func::FuncOp function, bool hasShares) {
                                      block.getArgumentTypes(),
                                      function.getResultTypes()));
   function.setAllArgAttrs(attributes);
+}
+
+/// Erases sums of all runs of groups where ranks add up each run by itself.
+static void eraseUnusedSums(func::FuncOp step) {
+  Block &block = step.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isa<RunningSum>(op) && isOpTriviallyDead(&op))
+      op.erase();
 }
 
 /// Says of the sums that `push` puts aside all that `step` says of them.
@@ -187,6 +196,7 @@ struct AddOptimizer : public autodiff::impl::AddOptimizerBase<AddOptimizer> {
     findReadBeside();
     if (failed(append(step)))
       return signalPassFailure();
+    eraseUnusedSums(step);
     for (func::FuncOp other : getSchedules(getOperation()))
       if (getPushLevel(other))
         takeSumsOf(step, other);

@@ -37,6 +37,7 @@ private:
     }
   };
 
+  ExpertRows::Rounds getRounds() const;
   void addSent(rt::SendRowsOp send);
   /// Whether a buffer has been found that was not known.
   bool addFromOthers();
@@ -44,6 +45,7 @@ private:
 
   const MemoryProfile &profile;
   std::vector<rt::ScheduledOp> schedule;
+  bool sendsInRounds = false;
   std::map<int64_t, Room> rooms; ///< by their rows
   DenseMap<Value, const Room *> found;
   DenseMap<int64_t, SmallVector<const report::Block *>>
@@ -72,6 +74,7 @@ static int64_t countRows(Value buffer) {
 /// As many rows come as go where experts are used evenly. In rounds the first
 /// has most; there is one room for all.
 void RowFinder::addSent(rt::SendRowsOp send) {
+  sendsInRounds |= send.getRound().has_value();
   Value sent = send.getOutputs().front();
   int64_t rows = countRows(sent);
   Room &room = rooms.try_emplace(rows, Room{rows, 0}).first->second;
@@ -108,6 +111,12 @@ void RowFinder::addUnused(Value buffer, const Room &room, int64_t position) {
       unused[block] = room.getUnused(buffer);
 }
 
+ExpertRows::Rounds RowFinder::getRounds() const {
+  return profile.runsBeside() ? ExpertRows::Rounds::Impossible
+         : sendsInRounds      ? ExpertRows::Rounds::Used
+                              : ExpertRows::Rounds::Possible;
+}
+
 ExpertRows RowFinder::count() {
   for (const report::Block &block : profile.getBlocks())
     written[block.writer].push_back(&block);
@@ -130,7 +139,7 @@ ExpertRows RowFinder::count() {
   ExpertRows rows;
   for (const auto &[number, room] : rooms)
     if (room.rows - room.even >= rows.room - rows.even)
-      rows = {room.rows, room.even, 0, !profile.runsBeside()};
+      rows = {room.rows, room.even, 0, getRounds()};
   rows.peakBytes = -profile.getPeakChange(change);
   return rows;
 }
@@ -144,8 +153,11 @@ std::string ExpertRows::describe() const {
   text += ", of which " + std::to_string(even) +
           " come where experts are used evenly; " +
           remat::formatBytes(peakBytes) + " at the peak are for the others: ";
-  if (mayHaveRounds)
+  if (rounds == Rounds::Possible)
     text += "fewer with moe_expert_rows_per_round, which drops none, or ";
+  else if (rounds == Rounds::Used)
+    text += "fewer with smaller moe_expert_rows_per_round, which drops none, "
+            "or ";
   return text + "fewer with moe_expert_capacity_factor, which drops what is "
                 "beyond";
 }

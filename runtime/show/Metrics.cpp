@@ -11,6 +11,7 @@
 #include "Measures.h"
 
 #include <cmath>
+#include <utility>
 
 using namespace reprise::runtime;
 
@@ -73,11 +74,18 @@ bool Metrics::step(const StepReport &report, Error &error) {
     if (!events.add(number, scalars, count, error) ||
         (report.measures && !addMeasures(number, *report.measures, error)))
       return false;
-    if (report.measures && options->isShown(number, number - stepsBefore) &&
-        !addRows(number, *report.measures, error))
+    const bool isShown = options->isShown(number, number - stepsBefore);
+    rowsLeft = isShown ? nullptr : report.measures;
+    lastStep = number;
+    if (report.measures && isShown && !addRows(number, *report.measures, error))
       return false;
   }
   return !table.isOpen() || table.step(report, model.arenaBytes, error);
+}
+
+bool Metrics::interrupted(Error &error) {
+  return !rowsLeft ||
+         addRows(lastStep, *std::exchange(rowsLeft, nullptr), error);
 }
 
 bool Metrics::validation(int64_t stepsDone, float loss, Error &error) {

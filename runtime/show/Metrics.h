@@ -27,6 +27,9 @@ public:
 
   bool step(const StepReport &report, Error &error);
 
+  /// No step follows the last one, though the options say so: it is shown.
+  bool interrupted(Error &error);
+
   /// The mean loss of validation after `stepsDone` steps.
   bool validation(int64_t stepsDone, float loss, Error &error);
 
@@ -40,6 +43,10 @@ private:
   StepTable table;
   const ShowOptions *options = nullptr;
   int64_t stepsBefore = 0; ///< This run.
+  /// Of the last step, if these have rows that are not shown; they stay as they
+  /// are until the next one.
+  const Measures *rowsLeft = nullptr;
+  int64_t lastStep = 0;
 };
 
 } // namespace reprise::runtime

@@ -575,8 +575,11 @@ bool Trainer::runSteps(Error &error) {
   }
   log.clearProgress();
   bool isEarly = state.step < options.steps;
-  if (isEarly)
+  if (isEarly) {
     log.interrupted(state.step);
+    if (!metrics.interrupted(error))
+      return false;
+  }
   tell(Activity::Saving, saves.expectedSeconds());
   if (!saves.atEnd(state, error) || !Log::flush(error))
     return false;

@@ -1,9 +1,9 @@
 // Sums over groups of micro-batches and over ranks: of each run of groups, 2^k of
 // each rank, a rank has a branch of the tree, and all these are added at once.
 
-// RUN: reprise-opt %s --reprise-group-gradients --reprise-add-optimizer --canonicalize --split-input-file | FileCheck %s
+// RUN: reprise-opt %s --reprise-group-gradients --reprise-add-optimizer --split-input-file | FileCheck %s
 // RUN: sed 's/nn.mesh =/nn.distributed_optimizer, &/' %s \
-// RUN:   | reprise-opt --reprise-group-gradients --reprise-add-optimizer --canonicalize --split-input-file | FileCheck %s --check-prefix=SHARES
+// RUN:   | reprise-opt --reprise-group-gradients --reprise-add-optimizer --split-input-file | FileCheck %s --check-prefix=SHARES
 
 // Of six groups of a rank the last two are a run, and the four before these, which
 // wait at level 2.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <filesystem>
 
 using namespace reprise::tools;
@@ -219,12 +220,18 @@ bool Parser::checkValue(const OptionInfo &option, Given &given) {
   return true;
 }
 
+static bool isNumber(const std::string &word) {
+  char *end = nullptr;
+  strtod(word.c_str(), &end);
+  return end != word.c_str() && *end == 0;
+}
+
 /// Whether a word behind a list's first one is for the list, too: neither an
 /// option, nor a file, which may not be there, but has an ending or a folder.
 static bool isListWord(const std::string &word) {
   std::error_code ignored;
   return !word.empty() && word[0] != '-' &&
-         word.find_first_of("./") == std::string::npos &&
+         (word.find_first_of("./") == std::string::npos || isNumber(word)) &&
          !std::filesystem::exists(word, ignored);
 }
 

@@ -35,8 +35,12 @@ static std::string toDashes(llvm::StringRef name) {
   return spelling;
 }
 
+/// How the type of a key ends that may have several values.
+static constexpr llvm::StringLiteral kOrList = ", or a list";
+
 /// The values of a key that has a few, of its type `one of a, b`.
 static std::vector<std::string> getWords(llvm::StringRef type) {
+  type.consume_back(kOrList);
   if (!type.consume_front("one of ") && !type.contains(" or "))
     return {};
   std::vector<std::string> words;
@@ -64,6 +68,7 @@ static Takes getTakes(const frontend::KeyInfo &info) {
   if (info.isSwitch)
     return Takes::MaybeWord;
   bool isList = llvm::StringRef(info.type).starts_with("a list of") ||
+                llvm::StringRef(info.type).ends_with(kOrList) ||
                 info.type == "a number or a pattern";
   return isList ? Takes::List : Takes::Text;
 }

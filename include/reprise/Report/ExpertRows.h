@@ -26,7 +26,9 @@ struct ExpertRows {
   int64_t even = 0; ///< of these, what comes where experts are used evenly
   /// By how many bytes less would be alive at the peak without room for others.
   int64_t peakBytes = 0;
-  bool mayHaveRounds = false; ///< which GPUs do not
+  /// Whether rows come in rounds, as they do not on GPUs.
+  enum class Rounds { Impossible, Possible, Used };
+  Rounds rounds = Rounds::Impossible;
 
   /// "rows of experts: room for 4096, of which 1024 come where ...".
   std::string describe() const;
