@@ -31,12 +31,14 @@ std::vector<rt::ArenaAttr> reprise::getStageArenas(ModuleOp module) {
   return arenas;
 }
 
-std::vector<int64_t> reprise::getStageBytes(ModuleOp module,
-                                            planning::Budget::Kind kind) {
+std::vector<planning::ProgramBytes>
+reprise::getStageBytes(ModuleOp module, planning::Budget::Kind kind) {
   bool isOfAll = kind == planning::Budget::Kind::Memory;
-  std::vector<int64_t> bytes;
-  for (rt::ArenaAttr arena : getStageArenas(module))
-    bytes.push_back(arena.getBytes() - (isOfAll ? 0 : arena.getBegin()));
+  std::vector<planning::ProgramBytes> bytes;
+  for (rt::ArenaAttr arena : getStageArenas(module)) {
+    int64_t base = isOfAll ? arena.getBegin() : 0;
+    bytes.push_back({arena.getBytes() - arena.getBegin() + base, base});
+  }
   return bytes;
 }
 
@@ -96,8 +98,9 @@ OwningOpRef<ModuleOp> StagePrograms::plan(ModuleOp decided) {
   return stages;
 }
 
-std::vector<int64_t> StagePrograms::measure(ModuleOp decided,
-                                            planning::Budget::Kind kind) {
+std::vector<planning::ProgramBytes>
+StagePrograms::measure(ModuleOp decided, planning::Budget::Kind kind) {
   OwningOpRef<ModuleOp> stages = plan(decided);
-  return stages ? getStageBytes(*stages, kind) : std::vector<int64_t>();
+  return stages ? getStageBytes(*stages, kind)
+                : std::vector<planning::ProgramBytes>();
 }

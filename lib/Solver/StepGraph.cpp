@@ -13,7 +13,8 @@
 
 using namespace reprise::solver;
 
-static constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+/// A position behind all.
+static constexpr int32_t kEnd = std::numeric_limits<int32_t>::max();
 
 //===----------------------------------------------------------------------===//
 // Graphs
@@ -185,6 +186,54 @@ StepSimulator::StepSimulator(const StepGraph &graph)
       isDecidable[value] = graph.ops[op].phase == StepPhase::Forward &&
                            graph.values[value].rule != StepValue::Rule::Keep;
     }
+  fillTables();
+  while (numForward < graph.ops.size() &&
+         graph.ops[numForward].phase == StepPhase::Forward)
+    emit(numForward++, /*isReplay=*/false);
+}
+
+void StepSimulator::fillTables() {
+  Instance numValues = graph.values.size();
+  for (Instance v = 0; v < numValues; ++v) {
+    const StepValue &value = graph.values[v];
+    tables.bytes.push_back(align(value.bytes));
+    tables.viewOf.push_back(value.isView ? value.whole : -1);
+    tables.ownRoot.push_back(v);
+    for (Instance whole; (whole = wholeOf(tables.ownRoot[v])) >= 0;)
+      tables.ownRoot[v] = whole;
+    if (value.isReturned)
+      tables.returned.push_back(v);
+  }
+  for (Instance replayed = numValues; replayed < 2 * numValues; ++replayed)
+    tables.ownRoot.push_back(replayed);
+  tables.viewOf.resize(2 * numValues, -1);
+  for (const StepOp &op : graph.ops) {
+    tables.decidableBegin.push_back(tables.decidable.size());
+    for (int64_t value : op.reads)
+      if (isDecidable[value])
+        tables.decidable.push_back(value);
+  }
+  tables.decidableBegin.push_back(tables.decidable.size());
+}
+
+void StepSimulator::emit(int64_t op, bool isReplay) {
+  result.schedule.push_back({op, isReplay});
+  operandsBegin.push_back(operands.size());
+  for (int64_t value : graph.ops[op].reads)
+    operands.push_back(resolve(value));
+}
+
+/// The ops that have to run again for what `op` reads, into `ops`.
+void StepSimulator::take(int64_t op, const KeptValues &kept,
+                         std::vector<int64_t> &ops) {
+  for (int32_t k = tables.decidableBegin[op]; k < tables.decidableBegin[op + 1];
+       ++k) {
+    int64_t value = tables.decidable[k];
+    if (kept[value] || isReplayed[writer[value]])
+      continue;
+    isReplayed[writer[value]] = true;
+    ops.push_back(writer[value]);
+  }
 }
 
 std::vector<int64_t> StepSimulator::getReplays(const KeptValues &kept,
@@ -192,54 +241,31 @@ std::vector<int64_t> StepSimulator::getReplays(const KeptValues &kept,
   seconds = 0;
   std::vector<int64_t> replays;
   std::fill(isReplayed.begin(), isReplayed.end(), false);
-  auto take = [&](const StepOp &reader) {
-    for (int64_t value : reader.reads)
-      if (isDecidable[value] && !kept[value] && !isReplayed[writer[value]]) {
-        isReplayed[writer[value]] = true;
-        replays.push_back(writer[value]);
-      }
-  };
-  for (const StepOp &op : graph.ops)
-    if (op.phase != StepPhase::Forward)
-      take(op);
+  for (size_t op = numForward; op < graph.ops.size(); ++op)
+    take(op, kept, replays);
   for (size_t next = 0; next < replays.size(); ++next)
-    take(graph.ops[replays[next]]);
+    take(replays[next], kept, replays);
   std::sort(replays.begin(), replays.end());
   for (int64_t op : replays)
     seconds += graph.ops[op].seconds;
   return replays;
 }
 
+/// The forward pass is the same in all runs.
 void StepSimulator::schedule(const KeptValues &kept) {
-  result.schedule.clear();
   result.replaySeconds = 0;
   result.isPossible = true;
-  operands.clear();
-  operandsBegin.clear();
+  if (operandsBegin.size() > numForward)
+    operands.resize(operandsBegin[numForward]);
+  result.schedule.resize(numForward);
+  operandsBegin.resize(numForward);
   std::fill(isReplayed.begin(), isReplayed.end(), false);
   std::fill(isRebuilt.begin(), isRebuilt.end(), false);
-  auto emit = [&](int64_t op, bool isReplay) {
-    result.schedule.push_back({op, isReplay});
-    operandsBegin.push_back(operands.size());
-    for (int64_t value : graph.ops[op].reads)
-      operands.push_back(resolve(value));
-  };
-  auto take = [&](const StepOp &reader) {
-    for (int64_t value : reader.reads)
-      if (isDecidable[value] && !kept[value] && !isReplayed[writer[value]]) {
-        isReplayed[writer[value]] = true;
-        pending.push_back(writer[value]);
-      }
-  };
-  for (size_t op = 0; op < graph.ops.size(); ++op) {
-    if (graph.ops[op].phase == StepPhase::Forward) {
-      emit(op, false);
-      continue;
-    }
+  for (size_t op = numForward; op < graph.ops.size(); ++op) {
     pending.clear();
-    take(graph.ops[op]);
+    take(op, kept, pending);
     for (size_t next = 0; next < pending.size(); ++next)
-      take(graph.ops[pending[next]]);
+      take(pending[next], kept, pending);
     std::sort(pending.begin(), pending.end());
     for (int64_t again : pending) {
       emit(again, true);
@@ -257,45 +283,31 @@ void StepSimulator::schedule(const KeptValues &kept) {
 // What is alive
 //===----------------------------------------------------------------------===//
 
-int64_t StepSimulator::wholeOf(Instance instance) const {
-  int64_t numValues = graph.values.size();
+StepSimulator::Instance StepSimulator::wholeOf(Instance instance) const {
+  Instance numValues = graph.values.size();
   // Parts and wholes are never made again.
   return instance < numValues ? graph.values[instance].whole : -1;
 }
 
 void StepSimulator::findLives() {
-  int64_t numValues = graph.values.size();
-  lastUse.assign(2 * numValues, -1);
-  for (size_t p = 0; p < result.schedule.size(); ++p)
-    for (int64_t k = operandsBegin[p]; k < operandsBegin[p + 1]; ++k) {
-      Instance instance = operands[k];
-      lastUse[instance] = p;
-      while (instance < numValues && graph.values[instance].isView) {
-        instance = graph.values[instance].whole;
-        lastUse[instance] = p;
-      }
-    }
-  for (int64_t v = 0; v < numValues; ++v)
-    if (graph.values[v].isReturned)
-      lastUse[v] = kEnd;
+  lastUse.assign(tables.ownRoot.size(), -1);
+  int32_t end = result.schedule.size();
+  for (int32_t p = 0; p < end; ++p)
+    for (int32_t k = operandsBegin[p]; k < operandsBegin[p + 1]; ++k)
+      for (Instance i = operands[k]; i >= 0; i = tables.viewOf[i])
+        lastUse[i] = p;
+  for (Instance v : tables.returned)
+    lastUse[v] = kEnd;
 }
 
 void StepSimulator::share() {
-  int64_t numValues = graph.values.size();
-  root.resize(2 * numValues);
-  for (int64_t i = 0; i < 2 * numValues; ++i) {
-    root[i] = i;
-    for (int64_t whole; (whole = wholeOf(root[i])) >= 0;)
-      root[i] = whole;
-  }
-  auto outlives = [&](Instance instance) {
-    return instance < numValues && graph.values[instance].outlives;
-  };
-  for (size_t p = 0; p < result.schedule.size(); ++p) {
+  int32_t numValues = graph.values.size(), end = result.schedule.size();
+  root = tables.ownRoot;
+  for (int32_t p = 0; p < end; ++p) {
     const StepOp &op = graph.ops[result.schedule[p].op];
     if (op.sharing.empty())
       continue;
-    int64_t shift = result.schedule[p].isReplay ? numValues : 0;
+    int32_t shift = result.schedule[p].isReplay ? numValues : 0;
     const Instance *reads = operands.data() + operandsBegin[p];
     size_t numReads = op.reads.size();
     auto isShared = [&](int64_t write) {
@@ -307,9 +319,8 @@ void StepSimulator::share() {
         root[op.writes[pair.write] + shift] = root[reads[pair.read]];
     for (const StepOp::Sharing &pair : op.sharing) {
       Instance from = reads[pair.read], to = op.writes[pair.write] + shift;
-      if (pair.isForced || isShared(pair.write) ||
-          lastUse[from] != int64_t(p) || wholeOf(from) >= 0 ||
-          lastUse[to] == kEnd || outlives(root[from]))
+      if (pair.isForced || isShared(pair.write) || lastUse[from] != p ||
+          wholeOf(from) >= 0 || lastUse[to] == kEnd || outlives(root[from]))
         continue;
       int64_t readers = 0, writers = 0;
       for (size_t k = 0; k < numReads; ++k)
@@ -323,39 +334,45 @@ void StepSimulator::share() {
 }
 
 void StepSimulator::sweep() {
-  int64_t numValues = graph.values.size(), end = result.schedule.size();
-  auto align = [&](int64_t bytes) {
-    return (bytes + graph.alignment - 1) / graph.alignment * graph.alignment;
-  };
+  int32_t numValues = graph.values.size(), end = result.schedule.size();
   first.assign(2 * numValues, kEnd);
   last.assign(2 * numValues, -1);
   changes.assign(end + 1, 0);
-  for (int64_t p = 0; p < end; ++p) {
+  for (int32_t p = 0; p < end; ++p) {
     const StepOp &op = graph.ops[result.schedule[p].op];
-    int64_t shift = result.schedule[p].isReplay ? numValues : 0;
+    int32_t shift = result.schedule[p].isReplay ? numValues : 0;
     for (int64_t value : op.writes) {
       Instance at = root[value + shift];
       first[at] = std::min(first[at], p);
       last[at] = std::max({last[at], p, lastUse[value + shift]});
     }
-    for (int64_t k = operandsBegin[p]; k < operandsBegin[p + 1]; ++k)
+    for (int32_t k = operandsBegin[p]; k < operandsBegin[p + 1]; ++k)
       last[root[operands[k]]] = std::max(last[root[operands[k]]], p);
-    changes[p] += align(op.workspace);
-    changes[p + 1] -= align(op.workspace);
+    if (op.workspace) {
+      int64_t bytes = align(op.workspace);
+      changes[p] += bytes;
+      changes[p + 1] -= bytes;
+    }
   }
-  for (int64_t i = 0; i < 2 * numValues; ++i) {
-    if (first[i] == kEnd || (i < numValues && graph.values[i].outlives))
+  for (Instance i = 0; i < 2 * numValues; ++i) {
+    if (first[i] == kEnd || outlives(i))
       continue;
-    int64_t bytes = align(graph.values[i % numValues].bytes);
+    int64_t bytes = tables.bytes[i < numValues ? i : i - numValues];
     last[i] = std::min(last[i], end - 1);
     changes[first[i]] += bytes;
     changes[last[i] + 1] -= bytes;
   }
+  addUp();
+}
+
+/// The bytes alive at each position, from what begins and ends there.
+void StepSimulator::addUp() {
+  size_t end = result.schedule.size();
   result.live.resize(end);
   result.peak = 0;
   result.peakPosition = 0;
   int64_t bytes = 0;
-  for (int64_t p = 0; p < end; ++p) {
+  for (size_t p = 0; p < end; ++p) {
     bytes += changes[p];
     result.live[p] = bytes;
     if (bytes > result.peak) {
@@ -376,10 +393,8 @@ const StepRun &StepSimulator::run(const KeptValues &kept) {
 int64_t StepSimulator::getBytesAcross(int64_t position) const {
   int64_t numValues = graph.values.size(), bytes = 0;
   for (int64_t i = 0; i < 2 * numValues; ++i)
-    if (first[i] < position && last[i] >= position &&
-        !(i < numValues && graph.values[i].outlives))
-      bytes += (graph.values[i % numValues].bytes + graph.alignment - 1) /
-               graph.alignment * graph.alignment;
+    if (first[i] < position && last[i] >= position && !outlives(i))
+      bytes += tables.bytes[i % numValues];
   return bytes;
 }
 
@@ -413,9 +428,9 @@ int64_t StepSimulator::getGradientBytes(int64_t position) const {
 std::vector<std::pair<StepBuffer, StepSimulator::Instance>>
 StepSimulator::listBuffers() const {
   std::vector<std::pair<StepBuffer, Instance>> buffers;
-  int64_t numValues = graph.values.size();
-  for (int64_t i = 0; i < 2 * numValues; ++i)
-    if (first[i] != kEnd && !(i < numValues && graph.values[i].outlives))
+  Instance numValues = graph.values.size();
+  for (Instance i = 0; i < 2 * numValues; ++i)
+    if (first[i] != kEnd && !outlives(i))
       buffers.push_back({{i % numValues, i >= numValues,
                           graph.values[i % numValues].bytes, first[i], last[i]},
                          i});

@@ -161,31 +161,57 @@ public:
 
 private:
   /// A value, or with `values.size()` added, what a replay makes of it.
-  using Instance = int64_t;
+  using Instance = int32_t;
 
+  /// Of the graph, one thing in a row for what runs read again and again.
+  struct Tables {
+    std::vector<int64_t> bytes; ///< of values, aligned
+    /// Of instances: the value that it is a view of, -1 for none; and the value
+    /// that it is a part of in the end, or itself.
+    std::vector<Instance> viewOf, ownRoot;
+    std::vector<Instance> returned; ///< values
+    /// What ops read that plans may drop, one op after the other.
+    std::vector<Instance> decidable;
+    std::vector<int32_t> decidableBegin;
+  };
+
+  void fillTables();
+  void emit(int64_t op, bool isReplay);
+  void take(int64_t op, const KeptValues &kept, std::vector<int64_t> &ops);
   void schedule(const KeptValues &kept);
   void findLives();
   void share();
   void sweep();
+  void addUp();
 
   /// Buffers with the instances that they are called by; -1: a workspace.
   std::vector<std::pair<StepBuffer, Instance>> listBuffers() const;
   Instance resolve(int64_t value) const {
-    return isRebuilt[value] ? value + int64_t(graph.values.size()) : value;
+    return Instance(value + (isRebuilt[value] ? graph.values.size() : 0));
   }
-  int64_t wholeOf(Instance instance) const;
+  Instance wholeOf(Instance instance) const;
+  bool outlives(Instance instance) const {
+    return instance < Instance(graph.values.size()) &&
+           graph.values[instance].outlives;
+  }
+  int64_t align(int64_t bytes) const {
+    return (bytes + graph.alignment - 1) / graph.alignment * graph.alignment;
+  }
 
   const StepGraph &graph;
   std::vector<int64_t> writer; ///< of each value; -1: none
   std::vector<bool> isDecidable;
+  Tables tables;
+  size_t numForward = 0; ///< ops
 
   StepRun result;
   std::vector<bool> isReplayed, isRebuilt;
   std::vector<int64_t> pending;
   /// Operands of each position, one after the other.
   std::vector<Instance> operands;
-  std::vector<int64_t> operandsBegin;
-  std::vector<int64_t> lastUse, first, last, root;
+  std::vector<int32_t> operandsBegin;
+  std::vector<int32_t> lastUse, first, last;
+  std::vector<Instance> root;
   std::vector<int64_t> changes;
 };
 

@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <set>
 #include <sys/file.h>
+#include <sys/resource.h>
 
 namespace reprise::runtime::test {
 
@@ -40,6 +41,40 @@ protected:
   Outcome train(std::vector<std::string> args) {
     args.insert(args.end(), always.begin(), always.end());
     return Training::train(args);
+  }
+
+  /// As `save`, while a file has at most so many bytes, as on a full disk.
+  Outcome saveInto(uint64_t bytes, const std::string &name, int steps,
+                   std::vector<std::string> args) {
+    rlimit old = {};
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+    rlimit small = {rlim_t(bytes), old.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    Outcome outcome = save(name, steps, std::move(args));
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
+    return outcome;
+  }
+
+  /// Goes on with `name`, whose step 1 is saved, to step 9, and finds no room
+  /// for what it saves each third: it goes on, tries again, and ends with the
+  /// good one. `who` found none. Returns the refusal.
+  std::string expectTriedAgain(const std::string &name, uint64_t bytes,
+                               const std::string &who) {
+    Outcome outcome =
+        saveInto(bytes, name, 9, {"--resume=auto", "--save-interval=3"});
+    for (auto [step, then] :
+         {std::pair<std::string, std::string>(
+              "3", "training goes on, and step 6 is saved next"),
+          {"6", "training goes on, and step 9 is saved next"},
+          {"9", "it is tried once more"}})
+      EXPECT_NE(outcome.out.find(
+                    "{\"event\":\"note\",\"note\":\"cannot save step " + step +
+                    " in '" + path(name + "/step-0000000" + step) +
+                    "': " + who + "File too large; " + then + "\"}"),
+                outcome.out.npos)
+          << outcome.out;
+    EXPECT_EQ(list(name), "LATEST step-00000001 ");
+    return refusal(outcome);
   }
 
   /// Why a run ended with status 1, without the name of the folder.

@@ -211,19 +211,20 @@ private:
   /// A parameter's four states; the first is where the other three follow.
   size_t addParameter(const char *name, int32_t init, int32_t rank,
                       int64_t rows, int64_t columns) {
-    for (int32_t kind = 0; kind < 4; ++kind)
-      states.push_back({name,
-                        name,
-                        kind,
-                        kind ? int32_t(REPRISE_INIT_ZEROS) : init,
-                        0.1f,
-                        0,
-                        1,
-                        rank,
-                        REPRISE_F32,
-                        0,
-                        {rows, columns},
-                        allocate(rows * columns * 4)});
+    for (int32_t kind = 0; kind < 4; ++kind) {
+      RepriseState state = {};
+      state.name = state.hubName = name;
+      state.kind = kind;
+      state.init = kind ? int32_t(REPRISE_INIT_ZEROS) : init;
+      state.initStd = 0.1f;
+      state.parts = 1;
+      state.rank = rank;
+      state.elementType = REPRISE_F32;
+      state.shape[0] = rows;
+      state.shape[1] = columns;
+      state.buffer = allocate(rows * columns * 4);
+      states.push_back(state);
+    }
     return states.size() - 4;
   }
 
