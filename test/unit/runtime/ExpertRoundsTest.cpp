@@ -46,7 +46,7 @@ public:
   bool receive(const char *, const LaneParcel &, Error &) override {
     return false;
   }
-  bool sum(Number, void *, const void *const *, int, int64_t,
+  bool sum(Number, void *, const void *const *, int, int64_t, int64_t,
            Error &) override {
     return false;
   }

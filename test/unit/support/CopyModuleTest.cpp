@@ -59,7 +59,7 @@ TEST_F(CopyModule, IsTheSameInTheOtherContext) {
   EXPECT_EQ(copy->getContext(), &here);
   EXPECT_EQ(textOf(*copy), textOf(*module));
   // Neither one hears of changes of the other.
-  copy->getOps<ModuleOp>().begin()->erase();
+  (*copy->getOps<ModuleOp>().begin()).erase();
   EXPECT_NE(textOf(*copy), textOf(*module));
   EXPECT_EQ(textOf(*module).find("@step") == std::string::npos, false);
 }
