@@ -14,8 +14,9 @@
 //     compiled again, is within the budget, and more bytes never make a longer
 //     step;
 //   * a budget that is refused is told of one that is met;
-//   * the certificate of a budget is of that budget, and is verified; under a
-//     schedule that has no certificates there is none to check.
+//   * the certificate of a budget is of that budget, and is verified, and each
+//     stage has the bytes in it that its program takes; under a schedule that
+//     has no certificates there is none to check.
 //
 // Prints how many there were, and how much more than the bytes that are alive
 // at one time, which no packing does without, a program has for its step at

@@ -54,15 +54,8 @@ SimulatorCounts simulatorCounts() { return counts; }
 // Modules
 //===----------------------------------------------------------------------===//
 
-namespace {
-struct Kernel {
-  KernelEntry entry;
-  uint64_t staticShared, dynamicShared;
-};
-} // namespace
-
-static std::map<std::string, Kernel> &kernels() {
-  static std::map<std::string, Kernel> known;
+static std::map<std::string, KernelEntry> &kernels() {
+  static std::map<std::string, KernelEntry> known;
   return known;
 }
 static std::mutex &guard() {
@@ -77,14 +70,10 @@ const char *simulatorLoad(const char *path) {
     return refuse("%s", dlerror());
   auto *entry =
       static_cast<const KernelEntry *>(dlsym(library, "simulatorKernels"));
-  auto *fixed =
-      static_cast<const uint64_t *>(dlsym(library, "simulatorStaticShared"));
-  auto *dynamic =
-      static_cast<const uint64_t *>(dlsym(library, "simulatorDynamicShared"));
-  if (!entry || !fixed || !dynamic)
+  if (!entry)
     return refuse("%s: not a shared object of reprise-simulate", path);
   for (; entry->name; ++entry)
-    kernels()[entry->name] = {*entry, *fixed, *dynamic};
+    kernels()[entry->name] = *entry;
   return nullptr;
 }
 
@@ -158,10 +147,9 @@ static const void *parameters;
 
 /// Of the limits of compute capability 8.0 and later, those that a wrong launch
 /// meets; shared memory as on the largest, 9.0 and 10.0.
-static const char *checkLaunch(const Kernel &kernel, const uint32_t grid[3],
+static const char *checkLaunch(const KernelEntry &entry, const uint32_t grid[3],
                                const uint32_t size[3], size_t shared,
                                size_t bytes) {
-  const KernelEntry &entry = kernel.entry;
   for (int axis = 0; axis < 3; ++axis) {
     uint32_t most = axis == 0 ? 0x7FFFFFFF : 65535;
     if (grid[axis] < 1 || grid[axis] > most)
@@ -196,7 +184,7 @@ const char *simulatorLaunch(const char *name, const uint32_t grid[3],
   auto found = kernels().find(name);
   if (found == kernels().end())
     return refuse("there is no kernel '%s'", name);
-  const Kernel &kernel = found->second;
+  const KernelEntry &kernel = found->second;
   size_t shared = sharedBytes ? kernel.dynamicShared + sharedBytes
                               : size_t(kernel.staticShared);
   if (const char *error = checkLaunch(kernel, grid, size, shared, bytes))
@@ -206,8 +194,8 @@ const char *simulatorLaunch(const char *name, const uint32_t grid[3],
   if (!simulatorShared.base)
     return refuse("there is no memory for shared memory");
   simulatorShared.bytes = shared;
-  running = &kernel.entry, parameters = params;
-  block.kernel = kernel.entry.name;
+  running = &kernel, parameters = params;
+  block.kernel = kernel.name;
   std::copy(grid, grid + 3, block.grid);
   std::copy(size, size + 3, block.size);
 

@@ -40,6 +40,7 @@ private:
   Error checkFunctions();
   void retarget();
   void placeSharedMemory();
+  uint64_t placeVariable(const GlobalVariable &variable, Function *owner);
   Error replaceIntrinsics();
   Error replaceAssembly();
   Expected<std::string> instructionOf(const CallBase &call);
@@ -70,7 +71,13 @@ private:
   /// whose numbers go through it.
   MapVector<CallBase *, int> mmaPlaces;
   DenseMap<CallBase *, SetVector<int>> waitsFor;
-  uint64_t staticShared = 0, dynamicShared = 0;
+  /// Bytes of the static shared memory of a kernel, and where the dynamic
+  /// begins; of none: of all kernels together.
+  struct SharedBytes {
+    uint64_t fixed = 0, dynamic = 0;
+  };
+  DenseMap<Function *, SharedBytes> sharedBytes;
+  bool isSharedTogether = false;
   int places = 0;
 };
 } // namespace
@@ -165,8 +172,26 @@ void Lowering::retarget() {
   }
 }
 
-/// Shared variables become offsets from the base of the block's memory; those
-/// without a definition are the dynamic part and begin behind all others.
+/// Behind those that `owner` has already. What is without a definition is the
+/// dynamic part, and begins behind all others.
+uint64_t Lowering::placeVariable(const GlobalVariable &variable,
+                                 Function *owner) {
+  SharedBytes &bytes = sharedBytes[owner];
+  Align alignment = std::max(variable.getAlign().valueOrOne(), Align(16));
+  uint64_t offset = alignTo(bytes.fixed, alignment);
+  if (variable.isDeclaration()) {
+    bytes.dynamic = std::max(bytes.dynamic, offset);
+    return offset;
+  }
+  bytes.fixed =
+      offset + module.getDataLayout().getTypeAllocSize(variable.getValueType());
+  bytes.dynamic = bytes.fixed;
+  return offset;
+}
+
+/// Shared variables become offsets from the base of the block's memory, each
+/// kernel's from 0 on. If a function that kernels call has some, all kernels
+/// have all of them.
 void Lowering::placeSharedMemory() {
   SmallVector<GlobalVariable *> variables;
   for (bool dynamic : {false, true})
@@ -174,22 +199,24 @@ void Lowering::placeSharedMemory() {
       if (variable.getAddressSpace() == kSharedSpace &&
           variable.isDeclaration() == dynamic)
         variables.push_back(&variable);
-  dynamicShared = 0;
   for (GlobalVariable *variable : variables) {
-    Align alignment = std::max(variable->getAlign().valueOrOne(), Align(16));
-    uint64_t offset = alignTo(
-        variable->isDeclaration() ? staticShared : dynamicShared, alignment);
-    if (!variable->isDeclaration())
-      staticShared = offset + module.getDataLayout().getTypeAllocSize(
-                                  variable->getValueType());
-    dynamicShared = variable->isDeclaration() ? std::max(dynamicShared, offset)
-                                              : staticShared;
     convertUsersOfConstantsToInstructions({variable});
+    for (User *user : variable->users())
+      isSharedTogether |=
+          !is_contained(kernels, cast<Instruction>(user)->getFunction());
+  }
+  for (GlobalVariable *variable : variables) {
+    DenseMap<Function *, uint64_t> offsets; // By owner.
     DenseMap<Function *, Value *> addresses;
     for (Use &use : make_early_inc_range(variable->uses())) {
       Function *function = cast<Instruction>(use.getUser())->getFunction();
+      Function *owner = isSharedTogether ? nullptr : function;
       Value *&address = addresses[function];
       if (!address) {
+        auto [known, isNew] = offsets.try_emplace(owner);
+        if (isNew)
+          known->second = placeVariable(*variable, owner);
+        uint64_t offset = known->second;
         IRBuilder<> builder(&*function->getEntryBlock().getFirstInsertionPt());
         address = builder.CreateAddrSpaceCast(
             builder.CreateConstInBoundsGEP1_64(builder.getInt8Ty(),
@@ -566,10 +593,12 @@ Function *Lowering::entryOf(Function &kernel, uint64_t &paramBytes) {
 void Lowering::writeTable() {
   Type *i64 = Type::getInt64Ty(context), *i32 = Type::getInt32Ty(context);
   auto *size = ArrayType::get(i32, 3);
-  auto *type = StructType::get(context, {pointer, pointer, i64, size, i32});
+  auto *type =
+      StructType::get(context, {pointer, pointer, i64, size, i32, i64, i64});
   SmallVector<Constant *> rows;
   for (Function *kernel : kernels) {
     uint64_t paramBytes;
+    SharedBytes bytes = sharedBytes.lookup(isSharedTogether ? nullptr : kernel);
     Function *entry = entryOf(*kernel, paramBytes);
     SmallVector<StringRef> words;
     kernel->getFnAttribute("nvvm.reqntid").getValueAsString().split(words, ',');
@@ -585,14 +614,14 @@ void Lowering::writeTable() {
                "simulatorName." + kernel->getName());
     rows.push_back(ConstantStruct::get(
         type, {name, entry, ConstantInt::get(i64, paramBytes),
-               ConstantArray::get(size, axes), ConstantInt::get(i32, 0)}));
+               ConstantArray::get(size, axes), ConstantInt::get(i32, 0),
+               ConstantInt::get(i64, bytes.fixed),
+               ConstantInt::get(i64, bytes.dynamic)}));
     kernel->setLinkage(GlobalValue::InternalLinkage);
   }
   rows.push_back(Constant::getNullValue(type));
   global(ConstantArray::get(ArrayType::get(type, rows.size()), rows),
          "simulatorKernels");
-  global(ConstantInt::get(i64, staticShared), "simulatorStaticShared");
-  global(ConstantInt::get(i64, dynamicShared), "simulatorDynamicShared");
 }
 
 Error reprise::simulator::lowerForHost(Module &module) {

@@ -6,10 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What `reprise-simulate` puts into a shared object beside the code, as three
-// symbols: simulatorKernels, an array that ends with a null name;
-// simulatorStaticShared, the bytes of static shared memory, which begin at
-// offset 0; simulatorDynamicShared, the offset at which the dynamic begins.
+// What `reprise-simulate` puts into a shared object beside the code:
+// simulatorKernels, an array that ends with a null name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +24,9 @@ struct KernelEntry {
   uint64_t paramBytes;
   uint32_t block[3]; ///< needed size of a block; zeros for any
   uint32_t padding;
+  /// Bytes of static shared memory, which begins at offset 0, and the offset at
+  /// which the dynamic begins.
+  uint64_t staticShared, dynamicShared;
 };
 
 } // namespace reprise::simulator

@@ -30,12 +30,13 @@ static constexpr simulator::KernelEntry entry() {
           run<kernel>,
           uint64_t(kFewKernels[kernel].numBuffers) * sizeof(void *),
           {1, 1, 1},
+          0,
+          0,
           0};
 }
 
 extern "C" {
 extern const simulator::KernelEntry simulatorKernels[];
-extern const uint64_t simulatorStaticShared, simulatorDynamicShared;
 const simulator::KernelEntry simulatorKernels[] = {entry<kLook>(),
                                                    entry<kWeigh>(),
                                                    entry<kAddUp>(),
@@ -43,5 +44,4 @@ const simulator::KernelEntry simulatorKernels[] = {entry<kLook>(),
                                                    entry<kEvaluate>(),
                                                    entry<kSample>(),
                                                    {}};
-const uint64_t simulatorStaticShared = 0, simulatorDynamicShared = 0;
 }

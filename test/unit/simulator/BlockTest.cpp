@@ -296,6 +296,7 @@ declare void @llvm.nvvm.cp.async.wait.all()
 TEST(Failures, NameTheThreadAndTheBytes) {
   ASSERT_EQ(load(R"(
 @x = internal addrspace(3) global [8 x float] undef, align 16
+@y = internal addrspace(3) global [16 x float] undef, align 16
 define ptx_kernel void @outside(ptr addrspace(1) %out) "nvvm.reqntid"="32,1,1" {
   %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %s = getelementptr float, ptr addrspace(3) @x, i32 %t
@@ -312,11 +313,16 @@ define ptx_kernel void @beyond(ptr addrspace(1) %out) {
   store float 1.0, ptr addrspace(1) %p, align 4
   ret void
 }
+define ptx_kernel void @other() {
+  store float 1.0, ptr addrspace(3) @y, align 4
+  ret void
+}
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 )"),
             "");
   setOptions(SIMULATOR_LATE, SIMULATOR_ASCENDING);
   Buffer<float> out(64);
+  // What only another kernel has is not there.
   EXPECT_EQ(launch("outside", {1}, {32}, {out.data()}),
             "kernel 'outside', block (0, 0, 0), thread (8, 0, 0): access of 4 "
             "bytes at offset 32 of 32 bytes of shared memory");
