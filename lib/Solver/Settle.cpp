@@ -102,25 +102,35 @@ private:
     nodes[node].isLevel = false;
   }
 
-  void pullUp(int32_t node) {
+  /// Who is next in the range, from its halves; whether that has changed.
+  bool pullNext(int32_t node) {
     const Node &left = nodes[2 * node], &right = nodes[2 * node + 1];
-    Node &n = nodes[node];
-    n.summit =
-        right.summit.height > left.summit.height ? right.summit : left.summit;
     const Node &next = std::tie(right.nextHeight, right.nextRank) <
                                std::tie(left.nextHeight, left.nextRank)
                            ? right
                            : left;
+    const int32_t firstRank = std::min(left.firstRank, right.firstRank);
+    Node &n = nodes[node];
+    const bool isSame = std::tie(n.nextHeight, n.nextRank, n.firstRank) ==
+                        std::tie(next.nextHeight, next.nextRank, firstRank);
     n.nextHeight = next.nextHeight;
     n.nextRank = next.nextRank;
-    n.firstRank = std::min(left.firstRank, right.firstRank);
+    n.firstRank = firstRank;
+    return !isSame;
+  }
+
+  void pullUp(int32_t node) {
+    const Node &left = nodes[2 * node], &right = nodes[2 * node + 1];
+    nodes[node].summit =
+        right.summit.height > left.summit.height ? right.summit : left.summit;
+    pullNext(node);
   }
 
   void highest(int32_t node, int32_t lower, int32_t upper, int32_t first,
                int32_t last, Summit &summit);
   void raise(int32_t node, int32_t lower, int32_t upper, int32_t first,
              int32_t last, int64_t height);
-  void update(int32_t node, int32_t lower, int32_t upper, int32_t section);
+  void update(int32_t section);
 
   int32_t width = 1;
   std::vector<Node> nodes;
@@ -152,17 +162,18 @@ Skyline::Skyline(const Space &space, const std::vector<int32_t> &order)
 
 void Skyline::highest(int32_t node, int32_t lower, int32_t upper, int32_t first,
                       int32_t last, Summit &summit) {
+  const Node &n = nodes[node];
+  if (n.summit.height <= summit.height)
+    return;
   if (first <= lower && upper <= last) {
-    if (nodes[node].summit.height > summit.height)
-      summit = nodes[node].summit;
+    summit = n.summit;
+    return;
+  }
+  if (n.isLevel) {
+    summit = {n.summit.height, std::max(first, lower)};
     return;
   }
   int32_t middle = lower + (upper - lower) / 2;
-  if (nodes[node].isLevel) {
-    if (nodes[node].summit.height > summit.height)
-      summit = {nodes[node].summit.height, std::max(first, lower)};
-    return;
-  }
   if (first < middle)
     highest(2 * node, lower, middle, first, last, summit);
   if (middle < last)
@@ -182,25 +193,24 @@ void Skyline::raise(int32_t node, int32_t lower, int32_t upper, int32_t first,
   pullUp(node);
 }
 
-/// Tells the tree who is first at `section` now.
-void Skyline::update(int32_t node, int32_t lower, int32_t upper,
-                     int32_t section) {
-  if (upper - lower == 1) {
-    Node &leaf = nodes[node];
-    bool isEmpty = waiting[section].empty();
-    leaf.nextRank = leaf.firstRank =
-        isEmpty ? nobody : waiting[section].front();
-    leaf.nextHeight =
-        isEmpty ? std::numeric_limits<int64_t>::max() : leaf.summit.height;
-    return;
+/// Tells the tree who is first at `section` now. Heights stay as they are, and
+/// from a range on whose next one stays, those around it have no other either.
+void Skyline::update(int32_t section) {
+  int32_t lower = 0, upper = width;
+  for (int32_t node = 1; node < width;) {
+    const int32_t middle = lower + (upper - lower) / 2;
+    pushDown(node, lower, middle);
+    const bool isRight = section >= middle;
+    (isRight ? lower : upper) = middle;
+    node = 2 * node + isRight;
   }
-  int32_t middle = lower + (upper - lower) / 2;
-  pushDown(node, lower, middle);
-  if (section < middle)
-    update(2 * node, lower, middle, section);
-  else
-    update(2 * node + 1, middle, upper, section);
-  pullUp(node);
+  Node &leaf = nodes[width + section];
+  bool isEmpty = waiting[section].empty();
+  leaf.nextRank = leaf.firstRank = isEmpty ? nobody : waiting[section].front();
+  leaf.nextHeight =
+      isEmpty ? std::numeric_limits<int64_t>::max() : leaf.summit.height;
+  for (int32_t node = (width + section) / 2; node > 0 && pullNext(node);)
+    node /= 2;
 }
 
 void Skyline::wait(int32_t section, int32_t rank) {
@@ -208,14 +218,14 @@ void Skyline::wait(int32_t section, int32_t rank) {
   heap.push_back(rank);
   std::push_heap(heap.begin(), heap.end(), std::greater<int32_t>());
   if (heap.front() == rank)
-    update(1, 0, width, section);
+    update(section);
 }
 
 void Skyline::leave(int32_t section) {
   std::vector<int32_t> &heap = waiting[section];
   std::pop_heap(heap.begin(), heap.end(), std::greater<int32_t>());
   heap.pop_back();
-  update(1, 0, width, section);
+  update(section);
 }
 
 /// Elementary steps that looking at a block counts for, in time.
