@@ -207,9 +207,9 @@ def AddOptimizer : Pass<"reprise-add-optimizer", "::mlir::ModuleOp"> {
     parameter nothing does. An `nn.embedding` reads the parameter itself, and rounds its rows.
 
     Ranks with samples of their own sum the loss and gradients first, by `nn.all_reduce`. Where
-    `nn.reduction_groups` on `@step` is a sum of several powers of two, what was summed of so many groups, a run,
-    is summed over ranks by itself, and then these sums are added: of a run all ranks together have a branch
-    of the tree.
+    `nn.reduction_groups` on `@step` is a sum of several powers of two, a rank has a term for each, what was summed
+    of so many groups, a run: the op has the terms of all runs, and `nn.reduction_groups` too, as it adds them up
+    by the tree over the groups of all ranks.
 
     With `nn.distributed_optimizer` on the module and ranks along `dp`, each has a share of the moments:
     `nn.reduce_shares` sums its shares of the gradients, `nn.shares_norm` makes the norm, `nn.adamw` updates the

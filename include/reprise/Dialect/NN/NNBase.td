@@ -79,12 +79,12 @@ def NN_Dialect : Dialect {
     `"position"` (`tensor<1xi32>`), the logits of one position of one text,
     `nn.output = "logits"`.
 
-    With `nn.reduction_groups = G` on `@step`, of which its micro-batches are a multiple, these are in `G`
-    groups of equal size, in order, and sums over micro-batches are those of groups first. Behind the last
-    micro-batch of group `i`, from 0, of which there is another behind it, runs the function `@push_level_L`, where `L` is the
-    number of zeros that `i + 1` ends with in binary. It puts the sums of the last `2^L` groups into
-    the partial sums of level `L`, and leaves running sums at zero. So terms are added by the binary tree
-    that splits `G` at the largest power of two below it.
+    With `nn.reduction_groups = G` on `@step`, of which its micro-batches are a multiple, these are in `G` groups of equal size, in
+    order, and sums over micro-batches are those of groups first. Behind the last micro-batch of group `i`, from 0, of which there is another
+    behind it, runs the function `@push_level_L`, where `L` is the number of zeros that `i + 1` ends with in binary. It puts the sums of the last `2^L` groups
+    into the partial sums of level `L`, and leaves running sums at zero. So terms are added by the binary tree that splits `G` at the largest power of two below it.
+    On a sum over ranks each has `G` groups, in runs of as many as each power of two that adds up to `G`, the largest first, and a term for each run: of `m` results
+    number `i` is the sum of the operands `i`, `m + i` and so on of all ranks, by the tree over the groups of all, which in a run have those of one rank behind another's.
 
     Function attributes: `nn.micro_batches`, `nn.reduction_groups`. Module attributes:
     `nn.model` (a name to show), `nn.train` (the hyper-parameters), `nn.hub_config`

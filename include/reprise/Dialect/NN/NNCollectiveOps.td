@@ -23,8 +23,8 @@ def NN_MeshAttr : NN_Attr<"Mesh", "mesh"> {
 
     * (C1) Axes are those that a mesh can have, each once, with 1 rank or more, and there are at
       most 2^20 ranks.
-    * (C2) An axis with a step lies within one without: `n` ranks at a step of `k` times that
-      axis' own, where `n * k` divides its ranks.
+    * (C2) An axis with a step lies within one without, or, if it is `ep` or `ep_copies`, within `dp` and `tp`
+      together: `n` ranks at a step of `k` times that one's own, where `n * k` divides its ranks.
 
     Examples: `#nn.mesh<dp = 2>`, `#nn.mesh<tp = 4, kv = 2 step 2, kv_copies = 2 step 1>`
   }];
@@ -66,12 +66,12 @@ def NN_AllReduceOp : NN_CollectiveOp<"all_reduce", [
     NN_Vjp, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "Sums over the ranks along an axis";
   let description = [{
-    Result `i` is the sum of operand `i` of all ranks along `axis`, element by element, by the binary
-    tree that splits `n` terms, in order of the ranks, at the largest power of two below `n`:
-    `((0 + 1) + (2 + 3)) + 4`. Each addition rounds to f32, and a sum of bf16 is rounded once more, to
-    bf16. That is from `P` to `I`: the gradient of the sum is that of each operand.
+    Result `i` is the sum of operand `i` of all ranks along `axis`, element by element, by the binary tree that splits
+    `n` terms, in order of the ranks, at the largest power of two below `n`: `((0 + 1) + (2 + 3)) + 4`. Each addition
+    rounds to f32, and a sum of bf16 is rounded once more, to bf16. That is from `P` to `I`: the gradient of the sum is
+    that of each operand. With `nn.reduction_groups` ranks have a term for each run of their groups, as the dialect says.
 
-    * (C1) There is an operand, and as many results, of the same types.
+    * (C1) There is an operand, and as many results, of the same types; or as many operands for each as there are runs.
     * (C2) `axis` is one of the `nn.mesh` of the module, if that has one.
     * (C3) With `members`, the sum is that of these ranks along the axis alone, and only they have the
       op: two or more, ascending, equally far from each other.
@@ -112,7 +112,7 @@ def NN_ReduceSharesOp : NN_CollectiveOp<"reduce_shares", [
     the elements from `r S` up to `(r + 1) S`, if there are so many, where `S` is the smaller of `N` and
     `16384 ceil(ceil(N / 16384) / n)`.
 
-    * (C1) There is an operand, and as many results, of the same types.
+    * (C1) There is an operand, and as many results, of the same types; or several terms of each, as of `nn.all_reduce`.
     * (C2) `axis` is one of the `nn.mesh` of the module, if that has one.
 
     Example:

@@ -81,7 +81,7 @@ inline constexpr llvm::StringLiteral kWholeAttr = "nn.whole";
 inline constexpr llvm::StringLiteral kOutputAttr = "nn.output";
 inline constexpr llvm::StringLiteral kScopeAttr = "nn.scope";
 inline constexpr llvm::StringLiteral kMicroBatchesAttr = "nn.micro_batches";
-/// On `@step`, beside that: their groups, whose sums are added up by a tree.
+/// Beside that, and on sums over ranks: groups of a rank's, added up by a tree.
 inline constexpr llvm::StringLiteral kReductionGroupsAttr =
     "nn.reduction_groups";
 inline constexpr llvm::StringLiteral kModelAttr = "nn.model";
@@ -125,7 +125,7 @@ inline constexpr llvm::StringLiteral kMicroBatchAttr = "nn.micro_batch";
 /// trained, or that another stage counts.
 inline constexpr llvm::StringLiteral kOrderAttr = "nn.order";
 /// On a module of those: how many gradients the model has that are whole, and
-/// for each of `kCutAxes` how many that ranks have parts of along it.
+/// how many of each other `CutKind`, that ranks have parts of.
 inline constexpr llvm::StringLiteral kGradientCountsAttr = "nn.gradient_counts";
 
 /// On a module: ranks along `tp` have parts of the positions between layers.

@@ -548,7 +548,7 @@ def RT_CollectiveOp : RT_Op<"collective", [
   let description = [{
     | kind | result or output |
     |---|---|
-    | `all_reduce` | `i` is the sum of input `i` over the `ranks` ranks along `axis`, as of `nn.all_reduce`, and has its bytes |
+    | `all_reduce` | `i` is the sum of input `i` over the `ranks` ranks along `axis`, as of `nn.all_reduce`, and has its bytes; with `rt.groups`, of the terms `i`, `m + i` and so on of `m` sums, in the bytes of the last |
     | `all_gather` | the inputs of all ranks, one behind the other in dimension `dim` |
     | `reduce_scatter` | the rank's own block of dimension `dim` of the sum of the inputs |
     | `reduce_shares` | `i` has the rank's share of the sum of input `i`, as of `nn.reduce_shares`, and its bytes |
@@ -559,8 +559,8 @@ def RT_CollectiveOp : RT_Op<"collective", [
 
     * (C1) All operands are tensors and there are results; or all are buffers and there are
       outputs, a workspace if there are sums, and no result.
-    * (C2) There is an input, and but for `all_reduce` and `reduce_shares` no other, for `gather_shares`
-      one; `ranks` is at least 1.
+    * (C2) There is an input, and but for `all_reduce` and `reduce_shares`, which have as many for each sum as `rt.groups` is the
+      sum of powers of two, no other, for `gather_shares` one; `ranks` is at least 1.
     * (C3) The workspace has `getWorkspaceElements()` elements of f32.
     * (C4) Elements are f32 or bf16, of one type. Results or outputs are of the types of the inputs, for
       `gather_shares` of that of input 1, of which input 0 has the elements of a share; for
