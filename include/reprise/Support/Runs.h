@@ -23,8 +23,8 @@ inline int64_t getNumRuns(int64_t groups) {
   return llvm::popcount(uint64_t(groups));
 }
 
-/// The groups of each term of a sum over `ranks`, in order of the tree: those of
-/// all ranks for the first run, then those for the next.
+/// The groups of each term of a sum over `ranks`, in order of the tree: those
+/// of all ranks for the first run, then those for the next.
 inline llvm::SmallVector<int64_t> getTermSizes(int64_t ranks, int64_t groups) {
   llvm::SmallVector<int64_t> sizes;
   for (uint64_t left = groups; left != 0; left -= llvm::bit_floor(left))

@@ -28,8 +28,8 @@ mlir::ValueRange getMade(CollectiveOp op);
 /// The terms that a rank has of each sum of `op`, which is one in place.
 int64_t getNumTerms(CollectiveOp op);
 
-/// Whether a sum in place has the terms that its groups need, those of one sum of
-/// one type.
+/// Whether a sum in place has the terms that its groups need, those of one sum
+/// of one type.
 llvm::LogicalResult verifyTerms(CollectiveOp op);
 
 /// Whether `value` may be the `rt.groups` of `op`, which `name` is.
