@@ -398,7 +398,7 @@ BlasResult cublasLtMatmul(BlasHandle, BlasMatmul matmul, const void *alpha,
         }
     return "";
   };
-  enqueue(stream, "product", work);
+  enqueue(stream, "GEMM", work);
   return 0;
 }
 
