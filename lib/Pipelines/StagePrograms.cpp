@@ -31,14 +31,12 @@ std::vector<rt::ArenaAttr> reprise::getStageArenas(ModuleOp module) {
   return arenas;
 }
 
-std::vector<planning::ProgramBytes>
-reprise::getStageBytes(ModuleOp module, planning::Budget::Kind kind) {
+std::vector<int64_t> reprise::getStageBytes(ModuleOp module,
+                                            planning::Budget::Kind kind) {
   bool isOfAll = kind == planning::Budget::Kind::Memory;
-  std::vector<planning::ProgramBytes> bytes;
-  for (rt::ArenaAttr arena : getStageArenas(module)) {
-    int64_t base = isOfAll ? arena.getBegin() : 0;
-    bytes.push_back({arena.getBytes() - arena.getBegin() + base, base});
-  }
+  std::vector<int64_t> bytes;
+  for (rt::ArenaAttr arena : getStageArenas(module))
+    bytes.push_back(arena.getBytes() - (isOfAll ? 0 : arena.getBegin()));
   return bytes;
 }
 
@@ -98,9 +96,8 @@ OwningOpRef<ModuleOp> StagePrograms::plan(ModuleOp decided) {
   return stages;
 }
 
-std::vector<planning::ProgramBytes>
-StagePrograms::measure(ModuleOp decided, planning::Budget::Kind kind) {
+std::vector<int64_t> StagePrograms::measure(ModuleOp decided,
+                                            planning::Budget::Kind kind) {
   OwningOpRef<ModuleOp> stages = plan(decided);
-  return stages ? getStageBytes(*stages, kind)
-                : std::vector<planning::ProgramBytes>();
+  return stages ? getStageBytes(*stages, kind) : std::vector<int64_t>();
 }

@@ -30,24 +30,13 @@ using namespace reprise::planning;
 /// More than any budget: what has no program fits none.
 static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
-StagePlans::StagePlans(const Pipeline &pipeline, ArrayRef<int64_t> states,
+StagePlans::StagePlans(const Pipeline &pipeline, ArrayRef<int64_t> baseBytes,
                        MeasurePoints measure)
-    : pipeline(pipeline), baseBytes(states.vec()), measure(std::move(measure)) {
+    : pipeline(pipeline), baseBytes(baseBytes), measure(std::move(measure)) {
   bool isSolved = llvm::none_of(
       pipeline.stages, [](const Stage &stage) { return stage.curve.empty(); });
-  if (!isSolved)
-    return;
-  // All programs of a stage have the same bytes beside the step; those that
-  // keep everything are compiled anyway, to say what that takes.
-  SmallVector<int64_t> last;
-  for (const Stage &stage : pipeline.stages)
-    last.push_back(int64_t(stage.curve.size()) - 1);
-  compile(last, llvm::to_vector(llvm::seq<int64_t>(0, last.size())));
-  for (auto [stage, point] : llvm::enumerate(last))
-    if (auto known = programs.find({stage, point});
-        known != programs.end() && known->second.bytes != kNone)
-      baseBytes[stage] = known->second.base;
-  addFits();
+  if (isSolved)
+    addFits();
 }
 
 /// For every budget of a stage; of many some are looked at.
@@ -163,13 +152,13 @@ void StagePlans::compile(ArrayRef<int64_t> points, ArrayRef<int64_t> stages) {
       missing.push_back(stage);
   if (missing.empty() || !measure)
     return;
-  std::vector<ProgramBytes> bytes = measure(points, missing);
+  std::vector<int64_t> bytes = measure(points, missing);
   if (bytes.empty() && missing.size() > 1) {
     for (int64_t stage : missing)
       compile(points, stage);
     return;
   }
-  bytes.resize(missing.size(), {kNone, 0});
+  bytes.resize(missing.size(), kNone);
   for (auto [stage, own] : llvm::zip(missing, bytes))
     programs[{stage, points[stage]}] = own;
 }
@@ -179,8 +168,8 @@ std::vector<int64_t> StagePlans::getProgramBytes(ArrayRef<int64_t> points) {
   compile(points, llvm::to_vector(llvm::seq<int64_t>(0, points.size())));
   for (auto [stage, point] : llvm::enumerate(points))
     if (auto known = programs.find({stage, point});
-        known != programs.end() && known->second.bytes != kNone)
-      bytes.push_back(known->second.bytes);
+        known != programs.end() && known->second != kNone)
+      bytes.push_back(known->second);
   if (bytes.size() < points.size())
     return {};
   return bytes;
@@ -197,7 +186,7 @@ std::optional<int64_t> StagePlans::getBytes(size_t list, int64_t plan,
     auto known = programs.find({stage, point});
     isKnown &= known != programs.end();
     if (known != programs.end())
-      compiled = std::max(compiled, known->second.bytes);
+      compiled = std::max(compiled, known->second);
   };
   if (isTogether())
     for (auto [stage, point] : llvm::enumerate(fits[plan].points))

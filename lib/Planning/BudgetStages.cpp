@@ -419,11 +419,10 @@ static StageReport describeStage(const Pipeline &pipeline, int64_t number,
 }
 
 /// What the stages take is what their programs do, where there are any, and so
-/// is what they take when they keep all. The certificate has what a program
-/// takes beyond its chunks.
+/// is what they take when they keep all.
 static void addProgramBytes(const Pipeline &pipeline, StagePlans &plans,
                             ArrayRef<int64_t> points, ArrayRef<int64_t> asked,
-                            PipelineReport &report) {
+                            std::vector<StageReport> &stages) {
   std::vector<int64_t> last;
   for (const Stage &stage : pipeline.stages)
     last.push_back(int64_t(stage.curve.size()) - 1);
@@ -433,15 +432,10 @@ static void addProgramBytes(const Pipeline &pipeline, StagePlans &plans,
                        all = plans.getProgramBytes(last);
   if (bytes.empty() || most.empty() || all.empty())
     return;
-  solver::PipelineCertificate &certificate = report.certificate;
-  for (auto [number, stage] : llvm::enumerate(report.stages)) {
+  for (auto [number, stage] : llvm::enumerate(stages)) {
     stage.plannedBytes = bytes[number];
     stage.askedBytes = most[number];
     stage.mostBytes = all[number];
-    int64_t chunks = certificate.baseBytes[number] +
-                     solver::getStageNeed(certificate, number);
-    certificate.besideBytes.push_back(
-        std::max<int64_t>(bytes[number] - chunks, 0));
   }
 }
 
@@ -521,7 +515,6 @@ planning::solveStages(const Phases &phases, ModuleOp module,
   solver::PipelineCertificate &certificate = report.certificate;
   StagePlans plans(*pipeline, certificate.baseBytes,
                    getMeasure(module, *traced, *pipeline, settings));
-  certificate.baseBytes = plans.getBaseBytes();
   FailureOr<SmallVector<int64_t>> asked =
       planStages(step, *traced, *pipeline, plans, budget, certificate);
   if (failed(asked))
@@ -538,7 +531,7 @@ planning::solveStages(const Phases &phases, ModuleOp module,
     report.stages.push_back(describeStage(*pipeline, number, points[number],
                                           (*asked)[number], states[number],
                                           certificate));
-  addProgramBytes(*pipeline, plans, points, *asked, report);
+  addProgramBytes(*pipeline, plans, points, *asked, report.stages);
   solver::computeSpans(certificate);
   dropSlack(certificate);
   if (settings.hasBounds)

@@ -129,7 +129,7 @@ private:
 /// What the programs of `stages` (empty: of all) take with a point of each
 /// stage; empty if one of them has none. What other stages decide makes no
 /// difference to a stage.
-using MeasurePoints = std::function<std::vector<ProgramBytes>(
+using MeasurePoints = std::function<std::vector<int64_t>(
     llvm::ArrayRef<int64_t> points, llvm::ArrayRef<int64_t> stages)>;
 
 /// The plans of the stages for every budget, which are chosen from lists, one
@@ -140,12 +140,9 @@ using MeasurePoints = std::function<std::vector<ProgramBytes>(
 class StagePlans {
 public:
   /// `pipeline` is solved and outlives the plans. A null `measure` leaves
-  /// programs out; then each stage has `states` beside its step.
-  StagePlans(const Pipeline &pipeline, llvm::ArrayRef<int64_t> states,
+  /// programs out.
+  StagePlans(const Pipeline &pipeline, llvm::ArrayRef<int64_t> baseBytes,
              MeasurePoints measure);
-
-  /// What each stage has beside its step, whatever its plan is.
-  const std::vector<int64_t> &getBaseBytes() const { return baseBytes; }
 
   /// A point of each stage that takes at most `bytes`, with what is beside the
   /// step; none if a stage has no plan for that. More bytes never make a slower
@@ -194,13 +191,13 @@ private:
   void compile(llvm::ArrayRef<int64_t> points, llvm::ArrayRef<int64_t> stages);
 
   const Pipeline &pipeline;
-  std::vector<int64_t> baseBytes;
+  llvm::ArrayRef<int64_t> baseBytes;
   MeasurePoints measure;
   std::vector<Fit> fits; ///< spans fall
   /// Of the chunks of a stage, by point of their curves.
   std::map<std::tuple<size_t, size_t, size_t>, solver::ChunkBytes> packed;
-  /// Of a stage with a point; bytes are `kNone` if it has none.
-  std::map<std::pair<size_t, int64_t>, ProgramBytes> programs;
+  /// What the program of a stage takes with a point; `kNone` if it has none.
+  std::map<std::pair<size_t, int64_t>, int64_t> programs;
 };
 
 /// The pipeline that `chunks` make of a step; nothing, after a message, where

@@ -259,17 +259,10 @@ bool Extractor::setRule(int64_t value, StepOp &gap, StepOp &after) {
   StepValue &own = excerpt.graph.values[local[value]];
   if (!isForward) {
     // What the update alone reads, sums of squares of gradients, is alive to
-    // the end of a step; a stage has no update, and a step has it once, not
-    // once a micro-batch.
-    const std::vector<int64_t> &readers = chain.readers[value];
-    auto isUpdate = [&](int64_t op) {
-      return chain.graph.ops[op].phase == StepPhase::Update;
-    };
-    if (isStage && !readers.empty() &&
-        std::all_of(readers.begin(), readers.end(), isUpdate))
-      own.outlives = true;
-    for (int64_t op : readers)
-      if (!isInside(op) && !(isStage && isUpdate(op))) {
+    // the end of a step; a stage has no update.
+    for (int64_t op : chain.readers[value])
+      if (!isInside(op) &&
+          !(isStage && chain.graph.ops[op].phase == StepPhase::Update)) {
         after.reads.push_back(local[value]);
         break;
       }

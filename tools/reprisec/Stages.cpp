@@ -179,10 +179,11 @@ driver::checkProven(const Options &options,
 /// is a fault of the compiler.
 static LogicalResult checkFits(ModuleOp module,
                                const planning::Budget &budget) {
-  for (auto [stage, own] : llvm::enumerate(getStageBytes(module, budget.kind)))
-    if (own.bytes > budget.bytes)
+  for (auto [stage, bytes] :
+       llvm::enumerate(getStageBytes(module, budget.kind)))
+    if (bytes > budget.bytes)
       return failure(fail("the program of stage " + llvm::Twine(stage) +
-                          " takes " + llvm::Twine(own.bytes) +
+                          " takes " + llvm::Twine(bytes) +
                           " bytes, more than its plan was found for; ask for "
                           "a smaller budget"));
   return success();

@@ -20,8 +20,8 @@ std::vector<rt::ArenaAttr> getStageArenas(mlir::ModuleOp module);
 
 /// What each stage of a planned pipeline takes of what a budget of `kind`
 /// counts.
-std::vector<planning::ProgramBytes> getStageBytes(mlir::ModuleOp module,
-                                                  planning::Budget::Kind kind);
+std::vector<int64_t> getStageBytes(mlir::ModuleOp module,
+                                   planning::Budget::Kind kind);
 
 /// The chunks of a pipeline before anything is decided of them, for what-if
 /// compiles of its stages: in a context of their own, so that nobody hears what
@@ -38,8 +38,8 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> plan(mlir::ModuleOp decided);
 
   /// What each of them takes of what a budget of `kind` counts.
-  std::vector<planning::ProgramBytes> measure(mlir::ModuleOp decided,
-                                              planning::Budget::Kind kind);
+  std::vector<int64_t> measure(mlir::ModuleOp decided,
+                               planning::Budget::Kind kind);
 
 private:
   mlir::LogicalResult run(mlir::ModuleOp module, Phase from, Phase to,

@@ -83,17 +83,11 @@ struct BudgetReport {
   void writeCurve(llvm::raw_ostream &os, bool plan) const;
 };
 
-/// What a program takes of what a budget counts, and what of it is there all
-/// the time, whatever is recomputed.
-struct ProgramBytes {
-  int64_t bytes = 0, base = 0;
-};
-
-/// What the program of each stage takes, over its whole list of micro-batches,
-/// under the decisions of `decided`, a module that was given with a budget;
-/// nothing if the stages become no program.
+/// What the program of each stage takes of what a budget counts, over its whole
+/// list of micro-batches, under the decisions of `decided`, a module that was
+/// given with a budget; nothing if the stages become no program.
 using MeasureStages =
-    std::function<std::vector<ProgramBytes>(mlir::ModuleOp decided)>;
+    std::function<std::vector<int64_t>(mlir::ModuleOp decided)>;
 
 /// What is known of a step beside its budget.
 struct BudgetSettings {
@@ -171,8 +165,8 @@ struct PipelineReport {
 /// As `solveBudget`, for each stage of the pipeline that `remat.chunks` of
 /// `@step` makes, by the schedule that `module` names. What a stage takes is
 /// the larger of what is counted for its chunks, each by itself with all of its
-/// micro-batches in flight, and of what `settings.measureStages` says of its
-/// program; the certificate has both.
+/// micro-batches in flight, which is what a certificate proves, and of what
+/// `settings.measureStages` says of its program.
 mlir::FailureOr<PipelineReport>
 solveStages(const Phases &phases, mlir::ModuleOp module, const Budget &budget,
             const CostTable &costs, const BudgetSettings &settings);

@@ -203,10 +203,6 @@ struct PipelineCertificate {
   /// Of each stage, what outlives the step and comes out of its budget; 0 for a
   /// budget of activations.
   std::vector<int64_t> baseBytes;
-  /// Of each stage, what its packed program takes beyond that and what its
-  /// chunks need: what a step has once, not once a micro-batch. None where
-  /// there are no programs.
-  std::vector<int64_t> besideBytes;
   /// From the first task of the schedule to the end of its last, replays
   /// included, without the update; and no plans within the budget take less.
   double spanSeconds = 0, lowerBoundSeconds = 0;
