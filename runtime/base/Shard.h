@@ -1,5 +1,4 @@
 //===- Shard.h - One of equal parts -----------------------------*- C++ -*-===//
-//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -39,8 +39,18 @@ inline constexpr TargetFacts kTargets[] = {
     {REPRISE_TARGET_CUDA, "a GPU", /*hasOwnGemms=*/false,
      /*sendsAllSlots=*/true, /*meetsOnHost=*/false}};
 
-/// Of a target that is none, those of the first one: a model of it is refused
-/// where programs are placed.
+/// Row i is of number i, so no number has two.
+constexpr bool isInOrder() {
+  int32_t next = 0;
+  for (const TargetFacts &facts : kTargets)
+    if (facts.number != next++)
+      return false;
+  return true;
+}
+static_assert(isInOrder(), "a row for each target, in order");
+
+/// Of a target that is none, those of the first one: `place` refuses a model of
+/// such a target.
 constexpr const TargetFacts &factsOf(int32_t target) {
   for (const TargetFacts &facts : kTargets)
     if (facts.number == target)

@@ -1,5 +1,4 @@
 //===- CheckpointOptions.h - Where states come from and go ------*- C++ -*-===//
-//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
 //===- CheckpointTexts.h - Files beside the tensors -------------*- C++ -*-===//
-//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -66,7 +66,7 @@ int reprise::runtime::cpuLevel() {
   return hasTiles ? 6 : 5;
 }
 
-int64_t reprise::runtime::secondCacheBytes() {
+int64_t reprise::runtime::l2Bytes() {
   long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return bytes > 0 ? bytes : 1 << 20;
 }

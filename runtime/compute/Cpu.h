@@ -23,7 +23,7 @@ int cpuLevel();
 
 /// Bytes of the second-level data cache of one processor, as the system has it;
 /// 1 MiB if it does not know.
-int64_t secondCacheBytes();
+int64_t l2Bytes();
 
 /// Up to this level all GEMMs have the same bits, and all versions of a
 /// kernel but that for pairs.

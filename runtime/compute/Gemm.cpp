@@ -18,7 +18,7 @@ MicroKernels
 reprise::runtime::chooseMicroKernels(const RepriseMicroKernel *kernels,
                                      int count, int cpuLevel, int typeAB) {
   MicroKernels best;
-  best.secondCache = secondCacheBytes();
+  best.bytesOfL2 = l2Bytes();
   for (int i = 0; i < count; ++i) {
     const RepriseMicroKernel &kernel = kernels[i];
     if (int(kernel.isa) + 3 > cpuLevel || kernel.typeAB != typeAB)

@@ -35,7 +35,7 @@ struct GemmOperands {
 struct MicroKernels {
   const RepriseMicroKernel *full = nullptr, *low = nullptr;
   AmxScratch *scratches = nullptr;
-  int64_t secondCache = 1 << 20;
+  int64_t bytesOfL2 = 1 << 20;
 };
 
 /// Among the micro-kernels for operands of `typeAB` that a processor of this

@@ -124,7 +124,7 @@ namespace {
 struct Known {
   const RepriseGemm &shape;
   const RepriseMicroKernel &full, &low;
-  int64_t secondCache;
+  int64_t bytesOfL2;
   GemmPlan plan;
 
   int64_t threads() const { return plan.threads; }
@@ -190,7 +190,7 @@ static int64_t rowsOfUnit(const MicroKernels &kernels, bool sumsBehind) {
 static int64_t countNarrowCols(const Known &of) {
   const RepriseGemm &shape = of.shape;
   const int64_t room = repriseGemmPanelCols(&shape);
-  const int64_t bytes = smaller(of.secondCache / 2, kBytesOfSmallB);
+  const int64_t bytes = smaller(of.bytesOfL2 / 2, kBytesOfSmallB);
   const int64_t most = smaller(bytes / 4 / of.plan.steps, room);
   if (shape.transposeA || !of.plan.hasWholeGroups(shape.k))
     return 0;
@@ -346,7 +346,7 @@ GemmPlan reprise::runtime::choosePlan(const RepriseGemm &shape,
       shape.typeC != REPRISE_BF16 && !shape.accumulate && !shape.bias &&
       !sumsBehind && shape.k <= plan.depth &&
       isReadLate(shape, request.isAligned, full.cols * int64_t(sizeof(float)));
-  Known known = {shape, full, *kernels.low, kernels.secondCache, plan};
+  Known known = {shape, full, *kernels.low, kernels.bytesOfL2, plan};
   chooseOrder(known);
   if (request.squares)
     known.plan.squares = chooseSquares(known.plan, areWholeTiles);

@@ -1,4 +1,4 @@
-//===- Squares.cpp - Sums of the squares of a GEMM ------------------------===//
+//===- Squares.cpp - Sums of squares of a GEMM's result -------------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- Squares.h - Sums of the squares of a GEMM ----------------*- C++ -*-===//
+//===- Squares.h - Sums of squares of a GEMM's result -----------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

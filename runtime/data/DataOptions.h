@@ -1,5 +1,4 @@
 //===- DataOptions.h - What a run trains on ---------------------*- C++ -*-===//
-//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
 //===- DeviceOptions.h - On what a run computes -----------------*- C++ -*-===//
-//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,5 +1,4 @@
 //===- DeviceReports.h - What a device says of itself -----------*- C++ -*-===//
-//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

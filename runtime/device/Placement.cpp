@@ -91,6 +91,12 @@ int reprise::runtime::place(const RepriseModel *const *models, int numModels,
     error.set("--device needs auto, cpu, cuda or cuda:N, but got '%s'", wanted);
     return kNoSuchCode;
   }
+  if (!cpu && !cuda) {
+    error.set("damaged model: needs target %d or %d, but got %d",
+              int(REPRISE_TARGET_CPU), int(REPRISE_TARGET_CUDA),
+              numModels > 0 ? int(models[0]->target) : -1);
+    return kNoSuchCode;
+  }
   if (isCpu ? !cpu : !isAuto && !cuda) {
     error.set("--device %s needs a program that was compiled with "
               "--target=%s, but this one is for --target=%s alone",

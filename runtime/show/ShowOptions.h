@@ -1,5 +1,4 @@
 //===- ShowOptions.h - What a run shows, and of what ------------*- C++ -*-===//
-//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -44,7 +44,7 @@ SharedLayout::SharedLayout(const AttentionShape &shape,
   bytes = rowNumbers + 8 * std::max(ownRows, tileRows);
 }
 
-/// Registers of a thread for the GEMMs that are kept: of own rows by tile
+/// Registers of a thread for the results that are kept: of own rows by tile
 /// rows, and by the widths; forward, the queries too.
 static int64_t registersOf(const AttentionShape &shape,
                            const Division &division) {

@@ -10,7 +10,7 @@
 // Everything that counts is an i32; offsets in shared memory are in bytes from
 // its beginning, offsets in device memory in elements, as i64.
 //
-// A warp holds an MMA of 16 rows by n columns in blocks of 8 columns, four
+// A warp holds a result of 16 rows by n columns in blocks of 8 columns, four
 // numbers to a thread, as mma.sync has them: with g = lane / 4 and t = lane %
 // 4, rows g and g + 8, columns 2 t and 2 t + 1:
 //
@@ -29,7 +29,7 @@
 namespace reprise::cuda {
 
 constexpr int64_t kWarpSize = 32;
-/// Rows of the MMAs that a warp holds, and columns of their blocks.
+/// Rows of the results that a warp holds, and columns of their blocks.
 constexpr int64_t kWarpRows = 16, kBlockColumns = 8;
 
 class Warp : public codegen::Code {

@@ -4,7 +4,7 @@ licence='// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception'
 write() { # FILE LINE...
   file=$1
   shift
-  printf '%s\n' "$@" "$licence" >"$file"
+  printf '%s\n' "$@" // "$licence" >"$file"
 }
 write "$1/Mode.h" '//===- Mode.h - A mark that goes on in the line below -----------------*- C++' '//-*-===//'
 write "$1/Short.cpp" '//===- Short.cpp - One column is missing --------------------------------===//'

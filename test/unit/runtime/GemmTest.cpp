@@ -393,7 +393,7 @@ TEST(Gemm, NarrowGemmsReadAWhereItLies) {
   Problem(390, 1045, REPRISE_GEMM_KC + 4, 2 + 8).check();
 
   RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
-  int64_t secondCache = 1 << 20;
+  int64_t bytesOfL2 = 1 << 20;
   auto countReads = [&](int64_t m, int64_t n, int64_t k, int flags,
                         int threads) {
     ThreadPool pool;
@@ -401,7 +401,7 @@ TEST(Gemm, NarrowGemmsReadAWhereItLies) {
     EXPECT_TRUE(pool.start(threads, error)) << error.text;
     Problem problem(m, n, k, flags);
     numReadA = 0;
-    problem.run({&tile, &tile, nullptr, secondCache}, pool);
+    problem.run({&tile, &tile, nullptr, bytesOfL2}, pool);
     if (m % tile.rows == 0) // There is no last panel that must be packed.
       EXPECT_EQ(numReadA == 0, problem.workspace[0] != kCanary);
     return int64_t(numReadA);
@@ -423,13 +423,13 @@ TEST(Gemm, NarrowGemmsReadAWhereItLies) {
   EXPECT_EQ(countReads(372, 768, kc, 2, 1), 0);
   EXPECT_EQ(countReads(384, 768, kc, 2, 8), 0);
   // An L2 of half the size, and of four times as much.
-  secondCache /= 2;
+  bytesOfL2 /= 2;
   EXPECT_EQ(countReads(384, 512, kc, 0, 1), 0);
   EXPECT_EQ(countReads(384, 256, kc, 0, 1), 32 * 8);
-  secondCache *= 8;
+  bytesOfL2 *= 8;
   EXPECT_EQ(countReads(384, 512, kc, 0, 1), 32 * 16);
   EXPECT_EQ(countReads(384, 520, kc, 0, 1), 0);
-  secondCache /= 4;
+  bytesOfL2 /= 4;
   // Tiles of fewer rows, which read B more often.
   tile = kMicroKernels[0];
   EXPECT_EQ(countReads(384, 70, 2 * kc, 2, 1), 64 * 5 * 2);
