@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/Checks.h"
+#include "reprise/Support/ExpertRows.h"
 #include "reprise/Support/LayerSplit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -32,6 +33,7 @@ private:
   StringRef getExpertWidthKey();
   StringRef getSharedWidthKey();
   void checkExpertTensorParallel();
+  void checkExpertRounds();
   bool checkShared(ArrayRef<StringRef> keys, StringRef what, int64_t size,
                    StringRef key, int64_t ranks, bool mayDivide = false);
 };
@@ -133,6 +135,25 @@ void RankChecker::checkExpertTensorParallel() {
               train.seqLength, "seq_length", ranks);
 }
 
+/// Rounds are as many as the rows need that tokens of all ranks can send to one
+/// expert.
+void RankChecker::checkExpertRounds() {
+  uint64_t tokens =
+      SaturatingMultiply<uint64_t>(train.microBatchSize, train.seqLength) /
+      (hasWholeExperts(parallel) ? parallel.tensorParallel : 1);
+  if (std::optional<int64_t> capacity = description.getExpertCapacity())
+    tokens = std::min<uint64_t>(tokens, *capacity);
+  uint64_t rows = SaturatingMultiply<uint64_t>(tokens, parallel.expertParallel);
+  uint64_t least = divideCeil(rows, uint64_t(kMostExpertRounds));
+  uint64_t given = *parallel.expertRows;
+  if (given < least)
+    error("moe_expert_rows_per_round",
+          "needs to be at least " + Twine(least) +
+              ", since an expert can have " + Twine(rows) +
+              " rows, which are for at most " + Twine(kMostExpertRounds) +
+              " rounds, each of them compiled, but got " + Twine(given));
+}
+
 /// Along ep each rank has some of the experts.
 void RankChecker::checkExpertParallel() {
   StringRef key = "expert_model_parallel_size";
@@ -171,8 +192,11 @@ void RankChecker::checkExpertParallel() {
                      "data_parallel_size " +
                      Twine(llvm::alignTo(parallel.dataParallel, ranks)));
   StringRef experts = nameOf<&Model::numExperts>();
-  if (ranks > 1)
-    checkShared({key, experts}, "experts", model.numExperts, experts, ranks);
+  if (ranks > 1 &&
+      checkShared({key, experts}, "experts", model.numExperts, experts,
+                  ranks) &&
+      parallel.expertRows)
+    checkExpertRounds();
 }
 
 /// Ranks have parts of equal shape.
