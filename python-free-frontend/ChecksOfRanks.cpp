@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/Checks.h"
+#include "reprise/Support/ExpertRows.h"
 #include "reprise/Support/LayerSplit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -32,8 +33,40 @@ private:
   StringRef getExpertWidthKey();
   StringRef getSharedWidthKey();
   void checkExpertTensorParallel();
+  void checkExpertRounds();
+  bool checkShared(ArrayRef<StringRef> keys, StringRef what, int64_t size,
+                   StringRef key, int64_t ranks, bool mayDivide = false);
 };
 } // namespace
+
+/// Refuses `size`, which `key` says, unless each of `ranks` can have as much,
+/// or with `mayDivide` as many ranks can have each. It is said at the first of
+/// `keys` that was given.
+bool RankChecker::checkShared(ArrayRef<StringRef> keys, StringRef what,
+                              int64_t size, StringRef key, int64_t ranks,
+                              bool mayDivide) {
+  if (size % ranks == 0 || (mayDivide && ranks % size == 0))
+    return true;
+  int64_t below = size / ranks * ranks, above = below + ranks;
+  if (mayDivide && size < ranks)
+    for (below = above = size; ranks % below != 0 || ranks % above != 0;) {
+      below -= ranks % below != 0;
+      above += ranks % above != 0;
+    }
+  // The columns of several experts are no number that a key has.
+  std::string nearest;
+  if (key != nameOf<&Model::numShared>())
+    nearest =
+        (below == 0 ? "; the least is "
+                    : "; the nearest are " + std::to_string(below) + " and ") +
+        std::to_string(above);
+  error(firstGiven(keys), "needs " + what + " that " + Twine(ranks) +
+                              " ranks can share evenly, " +
+                              (mayDivide ? "or that divide the ranks, " : "") +
+                              "but got " + Twine(size) + " (" + key + ")" +
+                              nearest);
+  return false;
+}
 
 /// Groups of micro-batches have equal sizes, and each rank has as many.
 void RankChecker::checkReductionGroups() {
@@ -98,11 +131,27 @@ void RankChecker::checkExpertTensorParallel() {
                  "needs expert_tensor_parallel_size " + Twine(ranks) +
                      ", tensor_model_parallel_size, since each of these ranks "
                      "sorts the rows of its own positions, but got 1");
-  if (train.seqLength % ranks != 0)
-    error(firstGiven({key, "tensor_model_parallel_size", "seq_length"}),
-          "needs positions that " + Twine(ranks) +
-              " ranks can share evenly, but got " + Twine(train.seqLength) +
-              " (seq_length)");
+  checkShared({key, "tensor_model_parallel_size", "seq_length"}, "positions",
+              train.seqLength, "seq_length", ranks);
+}
+
+/// Rounds are as many as the rows need that tokens of all ranks can send to one
+/// expert.
+void RankChecker::checkExpertRounds() {
+  uint64_t tokens =
+      SaturatingMultiply<uint64_t>(train.microBatchSize, train.seqLength) /
+      (hasWholeExperts(parallel) ? parallel.tensorParallel : 1);
+  if (std::optional<int64_t> capacity = description.getExpertCapacity())
+    tokens = std::min<uint64_t>(tokens, *capacity);
+  uint64_t rows = SaturatingMultiply<uint64_t>(tokens, parallel.expertParallel);
+  uint64_t least = divideCeil(rows, uint64_t(kMostExpertRounds));
+  uint64_t given = *parallel.expertRows;
+  if (given < least)
+    error("moe_expert_rows_per_round",
+          "needs to be at least " + Twine(least) +
+              ", since an expert can have " + Twine(rows) +
+              " rows, which are for at most " + Twine(kMostExpertRounds) +
+              " rounds, each of them compiled, but got " + Twine(given));
 }
 
 /// Along ep each rank has some of the experts.
@@ -142,12 +191,12 @@ void RankChecker::checkExpertParallel() {
                      "processes, and here it is to be said, as in "
                      "data_parallel_size " +
                      Twine(llvm::alignTo(parallel.dataParallel, ranks)));
-  if (ranks > 1 && model.numExperts % ranks != 0)
-    return error(firstGiven({key, nameOf<&Model::numExperts>()}),
-                 "needs experts that " + Twine(ranks) +
-                     " ranks can share evenly, but got " +
-                     Twine(model.numExperts) + " (" +
-                     nameOf<&Model::numExperts>() + ")");
+  StringRef experts = nameOf<&Model::numExperts>();
+  if (ranks > 1 &&
+      checkShared({key, experts}, "experts", model.numExperts, experts,
+                  ranks) &&
+      parallel.expertRows)
+    checkExpertRounds();
 }
 
 /// Ranks have parts of equal shape.
@@ -160,12 +209,8 @@ void RankChecker::checkTensorParallel() {
     return;
   }
   auto check = [&](StringRef key, StringRef what, int64_t size) {
-    if (size % ranks != 0)
-      error(firstGiven({"tensor_model_parallel_size", key}),
-            "needs " + what + " that " + Twine(ranks) +
-                " ranks can share evenly, but got " + Twine(size) + " (" + key +
-                ")");
-    return size % ranks == 0;
+    return checkShared({"tensor_model_parallel_size", key}, what, size, key,
+                       ranks);
   };
   if (!check(nameOf<&Model::numHeads>(), "heads", model.numHeads) ||
       (hasDenseLayer() &&
@@ -179,13 +224,9 @@ void RankChecker::checkTensorParallel() {
               model.getSharedWidth())))
     return;
   // Of fewer heads of keys and values, neighbours have the same one.
-  if (int64_t heads = model.getNumKeyValueHeads();
-      heads % ranks != 0 && ranks % heads != 0)
-    error(firstGiven({"tensor_model_parallel_size",
-                      nameOf<&Model::numKeyValueHeads>()}),
-          "needs heads of keys and values that " + Twine(ranks) +
-              " ranks can share evenly, or that divide the ranks, but got " +
-              Twine(heads) + " (" + nameOf<&Model::numKeyValueHeads>() + ")");
+  StringRef heads = nameOf<&Model::numKeyValueHeads>();
+  checkShared({"tensor_model_parallel_size", heads}, "heads of keys and values",
+              model.getNumKeyValueHeads(), heads, ranks, /*mayDivide=*/true);
   if (parallel.sequenceParallel)
     check("seq_length", "positions", train.seqLength);
 }

@@ -25,15 +25,13 @@
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Interfaces/EvenRows.h"
 #include "reprise/Interfaces/ExpertRounds.h"
+#include "reprise/Support/ExpertRows.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::nn;
-
-/// The program has the ops of all rounds of all layers.
-static constexpr int64_t kMostRounds = 1024;
 
 namespace {
 /// Of one choice of experts: what ranks do with the rows of their experts.
@@ -191,12 +189,13 @@ void RoundSplitter::buildRound(int64_t round, Value own) {
 
 LogicalResult RoundSplitter::run() {
   int64_t count = countRounds();
-  if (count > kMostRounds)
+  if (count > kMostExpertRounds)
     return gather.emitOpError("needs at most ")
-           << kMostRounds << " rounds, each of which is compiled, but with "
-           << rows << " rows of an expert it has " << count
+           << kMostExpertRounds
+           << " rounds, each of which is compiled, but with " << rows
+           << " rows of an expert it has " << count
            << ": 'moe_expert_rows_per_round' needs to be at least "
-           << llvm::divideCeil(count * rows, kMostRounds);
+           << llvm::divideCeil(count * rows, kMostExpertRounds);
   if (failed(findOps()))
     return failure();
   if (count <= 1 || ops.empty())

@@ -117,8 +117,19 @@ static RankedTensorType getWithRows(Value value, int64_t rows) {
   return getTensor(value).clone(shape);
 }
 
+/// Whether `op` moves a value along `tp`, or takes a rank's part of it.
+static bool isMoveOfParts(Operation *op) {
+  auto axis = op->getAttrOfType<StringAttr>("axis");
+  return axis && axis.getValue() == kTensorAxis && op->getNumOperands() == 1 &&
+         op->getNumResults() == 1;
+}
+
+/// What `value` is called on one rank: so rows have the same names on all
+/// meshes, whichever way tokens came to a rank along `tp`.
 static StringRef getName(Value value) {
   Operation *maker = value.getDefiningOp();
+  while (maker && isMoveOfParts(maker) && maker->getOperand(0).getDefiningOp())
+    maker = maker->getOperand(0).getDefiningOp();
   ScopeAttr scope = maker ? nn::getScope(maker) : ScopeAttr();
   return scope ? scope.getValue() : StringRef();
 }

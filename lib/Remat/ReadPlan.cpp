@@ -139,6 +139,25 @@ static bool isOf(Operation *op, const PlanRule &rule) {
 // What words mean
 //===----------------------------------------------------------------------===//
 
+static bool isOpName(StringRef word, MLIRContext *context) {
+  std::string name = (nn::NNDialect::getDialectNamespace() + "." + word).str();
+  return !word.empty() && RegisteredOperationName::lookup(name, context);
+}
+
+/// `word` without ops between a value and the last one. Plans that were saved
+/// before rows had the same names on all meshes say which way tokens came to a
+/// rank first: "n2.replicate.dispatch" for "n2.dispatch".
+static std::string getShortName(const PlanWord &word) {
+  auto [rest, last] = StringRef(word.text).rsplit('.');
+  MLIRContext *context = word.location->getContext();
+  if (!isOpName(last, context))
+    return word.text;
+  for (auto [value, move] = rest.rsplit('.'); isOpName(move, context);
+       std::tie(value, move) = value.rsplit('.'))
+    rest = value;
+  return (rest + "." + last).str();
+}
+
 /// A name is that of a result, or of all results of an op; a layer may also
 /// name what it reads and another layer makes: x0.
 SmallVector<OpResult> PlanReader::findNamed(StringRef name,
@@ -187,6 +206,8 @@ FailureOr<SmallVector<OpResult>> PlanReader::find(const PlanWord &word,
   if (word.text == "all")
     return findRegion(nullptr, rule);
   SmallVector<OpResult> results = findNamed(word.text, rule);
+  if (results.empty())
+    results = findNamed(getShortName(word), rule);
   if (!results.empty())
     return results;
   for (const RecomputeLabel &known : kRecomputeLabels)
@@ -400,13 +421,12 @@ LogicalResult PlanReader::applyRule(const PlanRule &rule) {
 /// Whether `word` is what moves a value of the rule's layers in a program for
 /// other ranks: the value's name, and that of an op. This one does not move it.
 bool PlanReader::isMoveElsewhere(const PlanWord &word, const PlanRule &rule) {
-  auto [value, move] = StringRef(word.text).rsplit('.');
-  MLIRContext *context = word.location->getContext();
-  std::string name = (nn::NNDialect::getDialectNamespace() + "." + move).str();
-  if (move.empty() || !RegisteredOperationName::lookup(name, context) ||
+  std::string name = getShortName(word);
+  auto [value, move] = StringRef(name).rsplit('.');
+  if (!isOpName(move, word.location->getContext()) ||
       findNamed(value, rule).empty())
     return false;
-  elsewhere.push_back(word);
+  elsewhere.push_back({name, word.location});
   return true;
 }
 

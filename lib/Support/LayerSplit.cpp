@@ -22,10 +22,13 @@ static std::optional<std::string> takeLayout(const LayerSplit &split,
     return "needs a number of layers for each of the " +
            text(split.getNumChunks()) + " chunks, but got " +
            text(split.layout.size()) + " numbers";
+  std::string wrong;
   for (int64_t size : split.layout)
     if (size < 0 || size > numLayers)
-      return "needs chunks of 0 to " + text(numLayers) + " layers, but got " +
-             text(size);
+      wrong += (wrong.empty() ? "" : ", ") + text(size);
+  if (!wrong.empty())
+    return "needs chunks of 0 to " + text(numLayers) + " layers, but got " +
+           wrong;
   int64_t sum =
       std::accumulate(split.layout.begin(), split.layout.end(), int64_t(0));
   if (sum != numLayers)

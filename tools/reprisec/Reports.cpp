@@ -31,17 +31,19 @@ FailureOr<CostTable> driver::readCosts(const Options &options, bool isCuda) {
     return isCuda ? *CostTable::get("h100") : CostTable::getCPU();
   if (std::optional<CostTable> known = CostTable::get(options.costTable))
     return *known;
-  std::string error, lower = StringRef(options.costTable).lower();
-  auto buffer = openInputFile(options.costTable, &error);
+  std::string lower = StringRef(options.costTable).lower();
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.costTable);
   if (!buffer)
     return failure(
         fail("option --cost-table: needs " + CostTable::getNames() +
-             ", or a file: " + error +
+             ", or a file that can be read, but got '" + options.costTable +
+             "' (" + buffer.getError().message() + ")" +
              (CostTable::get(lower) ? "; did you mean '" + lower + "'?" : "")));
-  if (failed(checkKind("option --cost-table: ", options.costTable,
-                       buffer->getBuffer(), frontend::FileRole::CostTable)))
+  StringRef text = (*buffer)->getBuffer();
+  if (failed(checkKind("option --cost-table: ", options.costTable, text,
+                       frontend::FileRole::CostTable)))
     return failure();
-  llvm::Expected<CostTable> costs = CostTable::parse(buffer->getBuffer());
+  llvm::Expected<CostTable> costs = CostTable::parse(text);
   if (!costs)
     return failure(fail("option --cost-table: " + options.costTable + ":" +
                         llvm::toString(costs.takeError())));

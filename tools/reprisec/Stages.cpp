@@ -19,6 +19,7 @@
 #include "reprise/Solver/StageSchedule.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/WithColor.h"
 
 using namespace mlir;
 using namespace reprise;
@@ -86,6 +87,38 @@ bool driver::asksForPlan(const Options &options) {
          !options.certificate.empty();
 }
 
+/// The key that asks for chunks that take turns, and for groups of a size.
+static StringRef getTurnsKey(const frontend::Description &text) {
+  const frontend::Parallel &parallel = text.parallel;
+  if (parallel.microBatchGroup)
+    return "microbatch_group_size_per_vp_stage";
+  if (parallel.virtualStages == 1)
+    return "pipeline_schedule";
+  // Letters say how many chunks there are as well.
+  bool hasLetters = parallel.layout && !parallel.layout->empty() &&
+                    StringRef(parallel.layout->front()).starts_with("E");
+  return hasLetters && !text.positions.count("virtual_stages")
+             ? "pipeline_layout"
+             : "virtual_stages";
+}
+
+/// Says `message` where the file gives `key`, or else of the option.
+static LogicalResult refuseKey(const frontend::Description &text, StringRef key,
+                               const llvm::Twine &message) {
+  auto given = text.positions.find(key);
+  if (given == text.positions.end()) {
+    std::string option = key.str();
+    llvm::replace(option, '_', '-');
+    return failure(fail("option --" + option + ": " + message));
+  }
+  const frontend::SourcePosition &place = given->second;
+  llvm::WithColor::error(llvm::errs(), place.file + ":" +
+                                           std::to_string(place.line) + ":" +
+                                           std::to_string(place.column))
+      << message << "\n";
+  return failure();
+}
+
 /// Chunks take turns on a stage by groups of micro-batches, of which none has
 /// fewer than there are stages. Reports on plans do without.
 static LogicalResult checkInterleaving(const frontend::Description &text) {
@@ -102,9 +135,10 @@ static LogicalResult checkInterleaving(const frontend::Description &text) {
     return success();
   int64_t group = parallel.microBatchGroup.value_or(stages);
   auto refuse = [&](const llvm::Twine &message) {
-    return failure(fail("the schedule interleaved of virtual_stages " +
-                        llvm::Twine(parallel.virtualStages) + " needs " +
-                        message));
+    return refuseKey(text, getTurnsKey(text),
+                     "the schedule interleaved of virtual_stages " +
+                         llvm::Twine(parallel.virtualStages) + " needs " +
+                         message);
   };
   auto advise = [&](int64_t enough) {
     int64_t samples =
@@ -130,7 +164,8 @@ static LogicalResult checkInterleaving(const frontend::Description &text) {
                   llvm::Twine(rest) + ", the rest of " + llvm::Twine(batches) +
                   " in groups of " + llvm::Twine(group) +
                   advise((batches / group + 1) * group));
-  return failure(fail("the schedule interleaved " + *fault));
+  return refuseKey(text, getTurnsKey(text),
+                   "the schedule interleaved " + *fault);
 }
 
 /// Refuses what the program of a pipeline cannot have.

@@ -17,6 +17,10 @@
 
 namespace reprise {
 
+/// The most rounds of some rows of an expert: the program has the ops of all
+/// rounds of all layers.
+inline constexpr int64_t kMostExpertRounds = 1024;
+
 /// The rows that `ids` choices make for `experts`, who have at most `capacity`
 /// each, if that is given; one of them is nobody's then.
 inline int64_t getMostRows(int64_t ids, int64_t experts,
