@@ -13,6 +13,7 @@
 #include "reprise/Dialect/Remat/RematOps.h"
 #include "reprise/Interfaces/Facts.h"
 #include "reprise/Interfaces/Partitionable.h"
+#include "reprise/Solver/Pipeline.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -38,6 +39,7 @@ public:
 private:
   void countParameter(Operation *op, unsigned operand, int64_t stage);
   void countOutside(Operation *op, int64_t stage);
+  void countLayers();
   int64_t getStage(Operation *op);
 
   func::FuncOp step;
@@ -46,6 +48,8 @@ private:
   llvm::StringMap<bool> isFrozen;                 ///< by parameter
   std::set<std::pair<std::string, int64_t>> seen; ///< of a stage
   std::vector<megatron::Rank> ranks;
+  /// Bytes of a micro-batch that are kept, by stage and virtual stage.
+  std::vector<std::vector<int64_t>> kept;
   bool isBehindLayers = false;
 };
 } // namespace
@@ -57,6 +61,8 @@ RankCounter::RankCounter(func::FuncOp step, const Reference &reference,
     if (auto parameter = step.getArgAttrOfType<nn::ParameterAttr>(
             argument.getArgNumber(), nn::kParameterAttr))
       isFrozen[parameter.getName()] = parameter.getFrozen();
+  for (const remat::StagePlan &stage : stages)
+    kept.emplace_back(stage.chunks.size(), 0);
 }
 
 /// What is in no layer is on the way to the first stage, or from the last.
@@ -137,21 +143,18 @@ void RankCounter::countParameter(Operation *op, unsigned operand,
   (isFrozen.lookup(name) ? rank.frozen : rank.trained) += elements;
 }
 
-/// What is kept of embedding, last norm and head, for all micro-batches in
-/// flight.
+/// What is kept of embedding, last norm and head.
 void RankCounter::countOutside(Operation *op, int64_t stage) {
   nn::ScopeAttr scope = nn::getScope(op);
   if (!scope || scope.getLayer() >= 0 || op->getNumResults() == 0)
     return;
-  const std::vector<remat::ChunkPlan> &chunks = stages[stage].chunks;
-  int64_t inFlight = (isBehindLayers ? chunks.back() : chunks.front()).inFlight;
+  int64_t &bytes = isBehindLayers ? kept[stage].back() : kept[stage].front();
   auto add = [&](megatron::Outside what, Value of, int64_t columns = 0) {
     auto type = cast<ShapedType>(of.getType());
     int64_t width = type.getDimSize(type.getRank() - 1);
-    ranks[stage].activationBytes +=
-        inFlight * megatron::getOutsideBytes(
-                       what, type.getNumElements() / width,
-                       columns ? columns : width, reference.parallelism);
+    bytes += megatron::getOutsideBytes(what, type.getNumElements() / width,
+                                       columns ? columns : width,
+                                       reference.parallelism);
   };
   using megatron::Outside;
   auto part = dyn_cast<Partitionable>(op);
@@ -170,6 +173,15 @@ void RankCounter::countOutside(Operation *op, int64_t stage) {
   }
 }
 
+void RankCounter::countLayers() {
+  for (auto [bytes, stage] : llvm::zip(kept, stages))
+    for (auto [sum, chunk] : llvm::zip(bytes, stage.chunks))
+      for (int64_t layer = 0; layer < chunk.numLayers; ++layer)
+        if (auto known = reference.layerBytes.find(chunk.firstLayer + layer);
+            known != reference.layerBytes.end())
+          sum += known->second;
+}
+
 std::vector<megatron::Rank> RankCounter::count() {
   bool isForward = true;
   for (Operation &op : step.getBody().front()) {
@@ -182,12 +194,11 @@ std::vector<megatron::Rank> RankCounter::count() {
       countParameter(&op, operand, stage);
     countOutside(&op, stage);
   }
-  for (auto [rank, stage] : llvm::zip(ranks, stages))
-    for (const remat::ChunkPlan &chunk : stage.chunks)
-      for (int64_t layer = 0; layer < chunk.numLayers; ++layer)
-        if (auto known = reference.layerBytes.find(chunk.firstLayer + layer);
-            known != reference.layerBytes.end())
-          rank.activationBytes += chunk.inFlight * known->second;
+  countLayers();
+  solver::PipelineSchedule schedule = solver::simulate(remat::getPipelineShape(
+      step, stages.size(), stages.front().chunks.size()));
+  for (auto [rank, tasks, bytes] : llvm::zip(ranks, schedule, kept))
+    rank.activationBytes = solver::getPeak(tasks, bytes).bytes;
   return std::move(ranks);
 }
 
