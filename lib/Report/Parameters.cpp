@@ -25,30 +25,28 @@ static StringRef getParameter(func::FuncOp step, unsigned argument) {
   return working ? working.getValue() : "";
 }
 
-/// Experts that a token meets of those whose weights `use` reads, `[E, ...]`; 0
-/// if these are no weights of experts.
-static int64_t getSlots(OpOperand &use,
-                        const std::map<int64_t, LayerShape> &shapes) {
+/// The layer whose experts have the weights that `use` reads; null if these are
+/// no weights of experts.
+static const LayerShape *
+getLayerOfExperts(OpOperand &use, const std::map<int64_t, LayerShape> &shapes) {
   auto part = dyn_cast<Partitionable>(use.getOwner());
   nn::ScopeAttr scope = nn::getScope(use.getOwner());
   if (!part || part.getExpertOperands().empty() || !scope)
-    return 0;
+    return nullptr;
   auto shape = shapes.find(scope.getLayer());
-  return shape == shapes.end() ? 0 : shape->second.slots;
+  return shape == shapes.end() || shape->second.experts == 0 ? nullptr
+                                                             : &shape->second;
 }
 
-/// How often what a rank has of a parameter makes the whole; of its dimension
-/// `dim` alone, or of all.
-static int64_t countParts(func::FuncOp step, BlockArgument argument,
-                          int64_t dim = -1) {
+/// How often what a rank has of a parameter makes the whole.
+static int64_t countParts(func::FuncOp step, BlockArgument argument) {
   auto layout = step.getArgAttrOfType<nn::LayoutAttr>(argument.getArgNumber(),
                                                       nn::kLayoutAttr);
   auto module = step->getParentOfType<ModuleOp>();
   int64_t parts = 1;
   if (layout && module)
     for (StringAttr axis : layout.getNames())
-      if (int64_t cut = layout.getShardDim(axis);
-          cut >= 0 && (dim < 0 || cut == dim))
+      if (layout.getShardDim(axis) >= 0)
         parts *= nn::getAxisSize(module, axis);
   return parts;
 }
@@ -57,7 +55,8 @@ static int64_t countParts(func::FuncOp step, BlockArgument argument,
 ModelSize report::countModel(func::FuncOp step,
                              const std::map<int64_t, LayerShape> &shapes) {
   struct Known {
-    int64_t elements = 0, rows = 0, slots = 0;
+    int64_t elements = 0;
+    const LayerShape *layer = nullptr; ///< whose experts have it
     bool isDifferentiated = false;
   };
   std::map<StringRef, Known> parameters;
@@ -70,22 +69,21 @@ ModelSize report::countModel(func::FuncOp step,
     // A copy in bf16 does not say which part it is.
     known.elements = std::max(known.elements, type.getNumElements() *
                                                   countParts(step, argument));
-    if (type.getRank() != 0)
-      known.rows = std::max(known.rows,
-                            type.getDimSize(0) * countParts(step, argument, 0));
     for (OpOperand &use : argument.getUses()) {
       // A head in chunks makes its gradients itself.
       known.isDifferentiated |= isa<Differentiable, RowChunks>(use.getOwner());
-      known.slots = std::max(known.slots, getSlots(use, shapes));
+      if (const LayerShape *layer = getLayerOfExperts(use, shapes))
+        known.layer = layer;
     }
   }
   ModelSize size;
   for (const auto &[name, known] : parameters)
     if (known.isDifferentiated) {
       size.parameters += known.elements;
-      size.activeParameters += known.slots
-                                   ? known.elements / known.rows * known.slots
-                                   : known.elements;
+      size.activeParameters +=
+          known.layer
+              ? known.elements / known.layer->experts * known.layer->slots
+              : known.elements;
     }
   return size;
 }
