@@ -182,6 +182,11 @@ static int64_t getKeyHeads(const LayerShape &shape) {
   return shape.keyHeads ? shape.keyHeads : shape.heads;
 }
 
+/// Of all ranks together, each of which has one at least.
+static int64_t countKeyHeads(const LayerShape &shape, int64_t tensor) {
+  return std::max(getKeyHeads(shape), tensor);
+}
+
 /// Columns of `heads` heads.
 static int64_t getWidth(int64_t heads, const LayerShape &shape) {
   return shape.headWidth ? heads * shape.headWidth
@@ -194,7 +199,8 @@ static int64_t getValueWidth(int64_t heads, const LayerShape &shape) {
 }
 
 /// Elements of a tensor on all ranks together.
-static int64_t countElements(Unit unit, const LayerShape &shape) {
+static int64_t countElements(Unit unit, const LayerShape &shape,
+                             int64_t tensor) {
   int64_t rows = shape.sequence * shape.microBatch;
   switch (unit) {
   case Unit::Hidden:
@@ -202,9 +208,9 @@ static int64_t countElements(Unit unit, const LayerShape &shape) {
   case Unit::Queries:
     return rows * getWidth(shape.heads, shape);
   case Unit::Keys:
-    return rows * getWidth(getKeyHeads(shape), shape);
+    return rows * getWidth(countKeyHeads(shape, tensor), shape);
   case Unit::Values:
-    return rows * getValueWidth(getKeyHeads(shape), shape);
+    return rows * getValueWidth(countKeyHeads(shape, tensor), shape);
   case Unit::Context:
     return rows * getValueWidth(shape.heads, shape);
   case Unit::KeyLatent:
@@ -253,8 +259,9 @@ static bool isDivided(Share share, const Parallelism &parallelism) {
 
 static int64_t getBytes(const Stored &stored, const LayerShape &shape,
                         const Parallelism &parallelism) {
-  return stored.elementBytes * countElements(stored.unit, shape) /
-         (isDivided(stored.share, parallelism) ? parallelism.tensor : 1);
+  int64_t tensor = parallelism.tensor;
+  return stored.elementBytes * countElements(stored.unit, shape, tensor) /
+         (isDivided(stored.share, parallelism) ? tensor : 1);
 }
 
 /// Of what routing chose, which no replay repeats.
@@ -317,17 +324,20 @@ reprise::report::megatron::checkDivision(const LayerShape &shape,
     bool isDivided;
   } sizes[] = {
       {"number of heads", shape.heads, true},
-      {"number of key heads", getKeyHeads(shape), true},
-      {"hidden width", shape.hidden, true},
       {"feed-forward width", shape.feedForward, true},
       {"sequence length", shape.sequence, parallelism.sequence},
   };
+  int64_t tensor = parallelism.tensor, keyHeads = getKeyHeads(shape);
+  std::string ranks =
+      "the " + std::to_string(tensor) + " ranks of a tensor-parallel group";
   for (const auto &[what, size, isDivided] : sizes)
-    if (isDivided && size % parallelism.tensor != 0)
-      return std::string("needs a ") + what + " that the " +
-             std::to_string(parallelism.tensor) +
-             " ranks of a tensor-parallel group can divide, but got " +
-             std::to_string(size);
+    if (isDivided && size % tensor != 0)
+      return std::string("needs a ") + what + " that " + ranks +
+             " can divide, but got " + std::to_string(size);
+  if (keyHeads % tensor != 0 && tensor % keyHeads != 0)
+    return "needs a number of key heads that " + ranks +
+           " can divide, or that divides these, but got " +
+           std::to_string(keyHeads);
   return "";
 }
 

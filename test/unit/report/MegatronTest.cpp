@@ -82,9 +82,16 @@ TEST(Megatron, SharedKeysAndGates) {
   shape.normsBefore = false, shape.normsAfter = true;
   EXPECT_EQ(getLayerBytes(shape, {}, select({"layernorm"}), 0),
             rows * (2 * (4 * 64 + 3 * 128 + 3 * 32 + 3 * 96) + lse));
+  // Four ranks have a head of each kind, of which neighbours have the same.
+  shape.normedHeads = shape.normsAfter = false, shape.normsBefore = true;
+  EXPECT_EQ(checkDivision(shape, {4, false}), "");
+  EXPECT_EQ(getLayerBytes(shape, {4, false}, kNone, 0),
+            rows *
+                (2 * (4 * 64 + 2 * 128 / 4 + 2 * 16 + 3 * 96 / 4) + lse / 4));
+  shape.keyHeads = 3;
   EXPECT_EQ(checkDivision(shape, {4, false}),
             "needs a number of key heads that the 4 ranks of a tensor-parallel "
-            "group can divide, but got 2");
+            "group can divide, or that divides these, but got 3");
 }
 
 TEST(Megatron, SegmentsKeepTheirInputs) {
