@@ -11,6 +11,7 @@
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/Remat/RematOps.h"
+#include "reprise/Interfaces/Differentiable.h"
 #include "reprise/Interfaces/Facts.h"
 #include "reprise/Interfaces/Partitionable.h"
 #include "reprise/Solver/Pipeline.h"
@@ -117,10 +118,11 @@ static megatron::Sharing getSharing(Operation *op, unsigned number) {
   return isRowWise && isBias ? Sharing::Whole : Sharing::Divided;
 }
 
+/// A bias that no gradient reaches, a router's, is a buffer in Megatron.
 void RankCounter::countParameter(Operation *op, unsigned operand,
                                  int64_t stage) {
   auto argument = dyn_cast<BlockArgument>(op->getOperand(operand));
-  if (!argument)
+  if (!argument || !isa<Differentiable, RowChunks>(op))
     return;
   std::string name;
   unsigned number = argument.getArgNumber();
