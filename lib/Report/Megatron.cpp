@@ -341,10 +341,20 @@ reprise::report::megatron::checkDivision(const LayerShape &shape,
   return "";
 }
 
+/// The quotient, rounded up.
+static int64_t divide(int64_t bytes, int64_t ranks) {
+  return (bytes + ranks - 1) / ranks;
+}
+
+int64_t Rank::getOptimizerBytes() const {
+  return divide(12 * trained, optimizerRanks) +
+         divide(12 * trainedOfExperts, expertOptimizerRanks);
+}
+
 /// Megatron's --make-vocab-size-divisible-by, for each rank.
 static int64_t padVocabulary(int64_t rows, int64_t tensor) {
   int64_t multiple = 128 * tensor;
-  return (rows + multiple - 1) / multiple * multiple;
+  return divide(rows, multiple) * multiple;
 }
 
 int64_t

@@ -193,6 +193,11 @@ void PlanWriter::write() {
         json.attribute("expert_model_parallel_size", ranks.experts);
         json.attribute("expert_tensor_parallel_size", 1);
       }
+      if (ranks.optimizerRanks > 1 || ranks.expertOptimizerRanks > 1) {
+        json.attribute("optimizer_ranks", ranks.optimizerRanks);
+        if (plan.reference->model)
+          json.attribute("expert_optimizer_ranks", ranks.expertOptimizerRanks);
+      }
       writeRanks(json, plan);
     });
   if (plan.budget)

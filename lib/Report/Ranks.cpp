@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ranks.h"
-#include "TextTable.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/Remat/RematOps.h"
@@ -20,13 +19,6 @@
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::report;
-namespace json = llvm::json;
-
-using remat::formatBytes;
-
-//===----------------------------------------------------------------------===//
-// Counted
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// Walks the forward pass and gives each stage what its ranks have.
@@ -64,6 +56,10 @@ RankCounter::RankCounter(func::FuncOp step, const Reference &reference,
       isFrozen[parameter.getName()] = parameter.getFrozen();
   for (const remat::StagePlan &stage : stages)
     kept.emplace_back(stage.chunks.size(), 0);
+  for (megatron::Rank &rank : ranks) {
+    rank.optimizerRanks = reference.parallelism.optimizerRanks;
+    rank.expertOptimizerRanks = reference.parallelism.expertOptimizerRanks;
+  }
 }
 
 /// What is in no layer is on the way to the first stage, or from the last.
@@ -138,11 +134,14 @@ void RankCounter::countParameter(Operation *op, unsigned operand,
   bool hasColumns =
       getPartWay(op) == PartWay::Linear && isInOut(op) && type.getRank() > 1;
   int64_t rows = type.getRank() ? type.getDimSize(hasColumns) : 1;
-  int64_t elements =
-      megatron::countParameters(getSharing(op, operand), type.getNumElements(),
-                                rows, reference.parallelism);
+  megatron::Sharing sharing = getSharing(op, operand);
+  int64_t elements = megatron::countParameters(sharing, type.getNumElements(),
+                                               rows, reference.parallelism);
   megatron::Rank &rank = ranks[stage];
-  (isFrozen.lookup(name) ? rank.frozen : rank.trained) += elements;
+  bool isOfExperts = sharing == megatron::Sharing::Experts;
+  (isFrozen.lookup(name) ? rank.frozen
+   : isOfExperts         ? rank.trainedOfExperts
+                         : rank.trained) += elements;
 }
 
 /// What is kept of embedding, last norm and head.
@@ -208,96 +207,4 @@ void report::countRanks(func::FuncOp step, ArrayRef<remat::StagePlan> stages,
                         Reference &reference) {
   if (!stages.empty() && !step.isExternal())
     reference.ranks = RankCounter(step, reference, stages).count();
-}
-
-//===----------------------------------------------------------------------===//
-// Told
-//===----------------------------------------------------------------------===//
-
-/// "a rank, one of 8 that share each layer and its positions, and one of 4 that
-/// have other experts"
-static std::string formatRank(const megatron::Parallelism &parallelism) {
-  std::string text = "a rank";
-  if (parallelism.tensor > 1) {
-    text += ", one of " + std::to_string(parallelism.tensor) +
-            " that share each layer";
-    text += parallelism.sequence ? " and its positions" : "";
-  }
-  if (parallelism.experts > 1)
-    text +=
-        std::string(parallelism.tensor > 1 ? ", and one of " : ", one of ") +
-        std::to_string(parallelism.experts) + " that have other experts";
-  return text;
-}
-
-/// "46702792704 parameters, of which a token meets 12879925248"; empty without
-/// experts.
-static std::string formatModel(const Reference &reference) {
-  if (!reference.model)
-    return "";
-  return std::to_string(reference.model->parameters) +
-         " parameters, of which a token meets " +
-         std::to_string(reference.model->activeParameters);
-}
-
-void report::printRanks(raw_ostream &os, const Plan &plan) {
-  if (!plan.reference || plan.reference->ranks.empty())
-    return;
-  os << "\n";
-  if (std::string model = formatModel(*plan.reference); !model.empty())
-    printText(os, "the model has " + model);
-  printText(os, "Megatron's accounting of " +
-                    formatRank(plan.reference->parallelism) +
-                    ": 18 bytes for each parameter that is trained, 2 of "
-                    "them its own, 4 of its gradient and 12 of the optimizer; "
-                    "activations of micro-batches in flight");
-  using Kind = TextTable::Kind;
-  TextTable table({{"stage", Kind::Number},
-                   {"parameters", Kind::Number},
-                   {"states", Kind::Number},
-                   {"activations", Kind::Number},
-                   {"peak", Kind::Number}});
-  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks))
-    table.add(
-        {std::to_string(number), std::to_string(rank.trained + rank.frozen),
-         formatBytes(rank.getStateBytes()), formatBytes(rank.activationBytes),
-         formatBytes(rank.getPeakBytes())});
-  table.print(os);
-}
-
-void report::writeRanks(json::OStream &json, const Plan &plan) {
-  if (const std::optional<ModelSize> &model = plan.reference->model) {
-    json.attribute("parameters", model->parameters);
-    json.attribute("active_parameters", model->activeParameters);
-  }
-  json.attributeArray("ranks", [&] {
-    for (const megatron::Rank &rank : plan.reference->ranks)
-      json.object([&] {
-        json.attribute("parameters", rank.trained + rank.frozen);
-        json.attribute("parameter_bytes", rank.getParameterBytes());
-        json.attribute("gradient_bytes", rank.getGradientBytes());
-        json.attribute("optimizer_bytes", rank.getOptimizerBytes());
-        json.attribute("activation_bytes", rank.activationBytes);
-        json.attribute("peak_bytes", rank.getPeakBytes());
-      });
-  });
-}
-
-json::Value report::describeRanks(const Plan &plan) {
-  if (!plan.reference || plan.reference->ranks.empty())
-    return nullptr;
-  json::Array rows;
-  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks))
-    rows.push_back(json::Object{
-        {"stage", std::to_string(number)},
-        {"parameters", std::to_string(rank.trained + rank.frozen)},
-        {"own", formatBytes(rank.getParameterBytes())},
-        {"gradients", formatBytes(rank.getGradientBytes())},
-        {"optimizer", formatBytes(rank.getOptimizerBytes())},
-        {"activations", formatBytes(rank.activationBytes)},
-        {"peak", formatBytes(rank.getPeakBytes())},
-    });
-  return json::Object{{"who", formatRank(plan.reference->parallelism)},
-                      {"model", formatModel(*plan.reference)},
-                      {"rows", std::move(rows)}};
 }

@@ -62,15 +62,36 @@ driver::getMegatronOptions(const RecomputeOptions &recompute) {
   return same;
 }
 
-static LogicalResult addReference(report::Plan &plan, func::FuncOp step,
-                                  const Options &options,
-                                  const RecomputeOptions &recompute) {
+/// Of `description`, which is made for one rank of those that share layers,
+/// and has all experts if these are whole.
+static report::megatron::Parallelism
+getParallelism(const std::optional<frontend::Description> &description,
+               const RecomputeOptions &recompute) {
+  report::megatron::Parallelism ranks = {
+      recompute.tensorRanks, recompute.sharesPositions, recompute.expertRanks,
+      recompute.hasWholeExperts};
+  if (!description)
+    return ranks;
+  frontend::Parallel parallel = description->parallel;
+  if (!parallel.distributedOptimizer)
+    return ranks;
+  parallel.tensorParallel = recompute.tensorRanks;
+  parallel.expertParallel =
+      std::max(parallel.expertParallel, recompute.expertRanks);
+  ranks.optimizerRanks = parallel.dataParallel;
+  ranks.expertOptimizerRanks = frontend::countExpertCopies(parallel);
+  return ranks;
+}
+
+static LogicalResult
+addReference(report::Plan &plan, func::FuncOp step,
+             const std::optional<frontend::Description> &description,
+             const Options &options, const RecomputeOptions &recompute) {
   if (options.accounting.empty())
     return success();
-  FailureOr<report::Reference> reference = report::computeReference(
-      step, getMegatronOptions(recompute),
-      {recompute.tensorRanks, recompute.sharesPositions, recompute.expertRanks,
-       recompute.hasWholeExperts});
+  FailureOr<report::Reference> reference =
+      report::computeReference(step, getMegatronOptions(recompute),
+                               getParallelism(description, recompute));
   if (failed(reference))
     return failure();
   report::countRanks(step, plan.decisions.stages, *reference);
@@ -97,10 +118,10 @@ static LogicalResult writeDot(const report::Plan &plan, func::FuncOp step,
   return writeFile(options.dot, text);
 }
 
-FailureOr<report::Plan> driver::readPlan(ModuleOp module,
-                                         llvm::StringRef undecided,
-                                         const Options &options,
-                                         const RecomputeOptions &recompute) {
+FailureOr<report::Plan>
+driver::readPlan(ModuleOp module, llvm::StringRef undecided,
+                 const std::optional<frontend::Description> &description,
+                 const Options &options, const RecomputeOptions &recompute) {
   auto step = module.lookupSymbol<func::FuncOp>(nn::kStepFunction);
   if (!step)
     return module.emitError("needs a function @step to report on");
@@ -109,7 +130,8 @@ FailureOr<report::Plan> driver::readPlan(ModuleOp module,
     return failure();
   nn::setMesh(*costs, module);
   FailureOr<report::Plan> plan = report::readDecisions(step, *costs);
-  if (failed(plan) || failed(addReference(*plan, step, options, recompute)) ||
+  if (failed(plan) ||
+      failed(addReference(*plan, step, description, options, recompute)) ||
       failed(writeDot(*plan, step, options)))
     return failure();
   if (!undecided.empty())

@@ -11,6 +11,7 @@
 
 #include "Files.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "python-free-frontend/Frontend.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Report/Plan.h"
 
@@ -23,10 +24,10 @@ report::megatron::Options getMegatronOptions(const RecomputeOptions &recompute);
 
 /// What to report, from the step in nn; memory is still to be planned. Other
 /// plans are those of `undecided`, as `writeUndecided` has it; none if empty.
-mlir::FailureOr<report::Plan> readPlan(mlir::ModuleOp module,
-                                       llvm::StringRef undecided,
-                                       const Options &options,
-                                       const RecomputeOptions &recompute);
+mlir::FailureOr<report::Plan>
+readPlan(mlir::ModuleOp module, llvm::StringRef undecided,
+         const std::optional<frontend::Description> &description,
+         const Options &options, const RecomputeOptions &recompute);
 
 /// Writes what is asked for, of a step whose memory is planned.
 mlir::LogicalResult writeReports(report::Plan &plan, mlir::ModuleOp module,

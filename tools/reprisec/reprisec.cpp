@@ -303,7 +303,7 @@ LogicalResult Compilation::showPlan() {
 
 LogicalResult Compilation::writeReport() {
   FailureOr<report::Plan> plan =
-      readPlan(*module, undecidedBytes, options, recompute);
+      readPlan(*module, undecidedBytes, description, options, recompute);
   if (failed(plan))
     return failure();
   plan->budget = met.budget;

@@ -27,6 +27,9 @@ struct Parallelism {
   bool sequence = false; ///< what they do not share, they split by positions
   int64_t experts = 1;   ///< ranks that have other experts
   bool hasWholeExperts = false; ///< ranks that share layers do not share these
+  /// Ranks that share the optimizer's state of a parameter, and of those of an
+  /// expert: with a distributed optimizer those that have the same ones.
+  int64_t optimizerRanks = 1, expertOptimizerRanks = 1;
 };
 
 /// The recompute options, as in a description; they are valid.
@@ -51,14 +54,18 @@ int64_t getInputBytes(const LayerShape &shape, const Parallelism &parallelism);
 
 /// What one rank has of its pipeline stage when it has most: 18 bytes for each
 /// parameter that is trained, 2 in bf16, 4 of its gradient, and 12 of the
-/// optimizer, a master copy and two moments in f32; 2 for one that is frozen.
+/// optimizer, a master copy and two moments in f32, or its part of these; 2 for
+/// one that is frozen.
 struct Rank {
-  int64_t trained = 0, frozen = 0; ///< parameters
-  int64_t activationBytes = 0;     ///< of micro-batches in flight
+  int64_t trained = 0, trainedOfExperts = 0, frozen = 0; ///< parameters
+  int64_t optimizerRanks = 1, expertOptimizerRanks = 1;  ///< that share 12
+  int64_t activationBytes = 0; ///< of micro-batches in flight
 
-  int64_t getParameterBytes() const { return 2 * (trained + frozen); }
-  int64_t getGradientBytes() const { return 4 * trained; }
-  int64_t getOptimizerBytes() const { return 12 * trained; }
+  int64_t getTrained() const { return trained + trainedOfExperts; }
+  int64_t getParameters() const { return getTrained() + frozen; }
+  int64_t getParameterBytes() const { return 2 * getParameters(); }
+  int64_t getGradientBytes() const { return 4 * getTrained(); }
+  int64_t getOptimizerBytes() const;
   int64_t getStateBytes() const {
     return getParameterBytes() + getGradientBytes() + getOptimizerBytes();
   }

@@ -292,5 +292,12 @@ TEST(Megatron, StatesOfARank) {
   rank.frozen = 1000;
   rank.activationBytes = 5;
   EXPECT_EQ(rank.getPeakBytes(), 144544702464 + 2000 + 5);
+  // 6 + 12 / d bytes, of each kind with its own d.
+  rank.trainedOfExperts = 600;
+  rank.optimizerRanks = 8, rank.expertOptimizerRanks = 5;
+  EXPECT_EQ(rank.getOptimizerBytes(), 8030261248 / 8 * 12 + 600 / 5 * 12);
+  EXPECT_EQ(rank.getGradientBytes(), 4 * (8030261248 + 600));
+  rank.trained = 5;
+  EXPECT_EQ(rank.getOptimizerBytes(), 8 + 1440); // 7.5, rounded up.
 }
 } // namespace
