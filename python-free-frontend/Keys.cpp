@@ -236,8 +236,9 @@ static const Key rows[] = {
      "Megatron's word for fewer heads of keys and values than of queries: one "
      "unless `num_query_groups` says how many; false: as many"},
     {"make_vocab_size_divisible_by", "model", model<&Model::vocabMultiple>,
-     Need::Defaulted, "1",
-     "Megatron's padding of the vocabulary, which `vocab_size` has to have",
+     Need::Defaulted, "128",
+     "Megatron's padding of the vocabulary, which `vocab_size` has to have "
+     "where this is given",
      Bound::Positive},
     taken("initializer_range", model<&Model::initializerRange>,
           "Standard deviation of a new weight; in gpt2, projections into the "

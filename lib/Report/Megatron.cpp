@@ -351,9 +351,9 @@ int64_t Rank::getOptimizerBytes() const {
          divide(12 * trainedOfExperts, expertOptimizerRanks);
 }
 
-/// Megatron's --make-vocab-size-divisible-by, for each rank.
-static int64_t padVocabulary(int64_t rows, int64_t tensor) {
-  int64_t multiple = 128 * tensor;
+/// Megatron's --make-vocab-size-divisible-by.
+static int64_t padVocabulary(int64_t rows, const Parallelism &parallelism) {
+  int64_t multiple = parallelism.vocabMultiple * parallelism.tensor;
   return divide(rows, multiple) * multiple;
 }
 
@@ -371,7 +371,7 @@ reprise::report::megatron::countParameters(Sharing sharing, int64_t elements,
     return elements / parallelism.experts /
            (parallelism.hasWholeExperts ? 1 : tensor);
   case Sharing::Vocabulary:
-    return elements / rows * (padVocabulary(rows, tensor) / tensor);
+    return elements / rows * (padVocabulary(rows, parallelism) / tensor);
   }
   return 0;
 }
@@ -384,7 +384,7 @@ reprise::report::megatron::getOutsideBytes(Outside what, int64_t rows,
                                            const Parallelism &parallelism) {
   int64_t tensor = parallelism.tensor;
   if (what == Outside::Logits)
-    return 4 * rows * (padVocabulary(columns, tensor) / tensor);
+    return 4 * rows * (padVocabulary(columns, parallelism) / tensor);
   int64_t bytes = (what == Outside::Mask ? 1 : 2) * rows * columns;
   return parallelism.sequence ? bytes / tensor : bytes;
 }

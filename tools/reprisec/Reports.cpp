@@ -72,6 +72,7 @@ getParallelism(const std::optional<frontend::Description> &description,
       recompute.hasWholeExperts};
   if (!description)
     return ranks;
+  ranks.vocabMultiple = description->model.vocabMultiple;
   frontend::Parallel parallel = description->parallel;
   if (!parallel.distributedOptimizer)
     return ranks;

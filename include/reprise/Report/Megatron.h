@@ -30,6 +30,7 @@ struct Parallelism {
   /// Ranks that share the optimizer's state of a parameter, and of those of an
   /// expert: with a distributed optimizer those that have the same ones.
   int64_t optimizerRanks = 1, expertOptimizerRanks = 1;
+  int64_t vocabMultiple = 128; ///< rows of the vocabulary, for each rank
 };
 
 /// The recompute options, as in a description; they are valid.
@@ -77,7 +78,7 @@ enum class Sharing {
   Whole,      ///< each has all of it: norms, positions, biases of sums
   Divided,    ///< by columns or rows
   Experts,    ///< each has some of them, or a part of these
-  Vocabulary, ///< by rows, of which there are a multiple of 128 for each rank
+  Vocabulary, ///< by rows, which are filled up to a multiple for each rank
 };
 
 /// Parameters that one rank has of `elements` in `rows` rows.

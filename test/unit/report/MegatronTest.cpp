@@ -271,6 +271,16 @@ TEST(Megatron, RanksShareParameters) {
   EXPECT_EQ(countParameters(Sharing::Whole, 12288, 12288, {8}), 12288);
 }
 
+// As Megatron's --make-vocab-size-divisible-by has it.
+TEST(Megatron, VocabulariesHaveMultiples) {
+  Parallelism ranks = {8};
+  ranks.vocabMultiple = 1;
+  EXPECT_EQ(countParameters(Sharing::Vocabulary, 50257 * 2, 50257, ranks),
+            50264 / 8 * 2);
+  EXPECT_EQ(getOutsideBytes(Outside::Logits, 3, 50257, ranks),
+            4 * 3 * 50264 / 8);
+}
+
 // 4 s b h (1 + v / h) / t, section 4.3 of the paper, and s b h / t for the mask
 // behind the embedding.
 TEST(Megatron, OutsideLayersOf175B) {
