@@ -14,6 +14,7 @@
 #include "reprise/Interfaces/Facts.h"
 #include "reprise/Interfaces/Partitionable.h"
 #include "reprise/Solver/Pipeline.h"
+#include "reprise/Support/Modules.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -86,6 +87,29 @@ static bool isInOut(Operation *op) {
   return layout && layout.getValue() == nn::WeightLayout::InOut;
 }
 
+static std::optional<ModuleKind> getModule(Operation *op) {
+  nn::ScopeAttr scope = nn::getScope(op);
+  return scope ? parseModule(scope.getModule()) : std::nullopt;
+}
+
+/// Whether projections out of latents read `value`, in whole or in part, as it
+/// is or normed.
+static bool isLatent(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    if (getModule(user) == ModuleKind::LatentUpProjection)
+      return true;
+    bool passes = getModule(user) == ModuleKind::Attention &&
+                  getPartWay(user) != PartWay::Linear;
+    return passes && llvm::any_of(user->getResults(), isLatent);
+  });
+}
+
+/// Whether `op` makes latents, whose projections Transformer Engine's layers
+/// have whole on each rank.
+static bool makesLatents(Operation *op) {
+  return getModule(op) == ModuleKind::Attention && isLatent(op->getResult(0));
+}
+
 /// How the ranks of a tensor-parallel group share operand `number` of `op`.
 static megatron::Sharing getSharing(Operation *op, unsigned number) {
   using megatron::Sharing;
@@ -104,7 +128,8 @@ static megatron::Sharing getSharing(Operation *op, unsigned number) {
   bool isOfTokens = llvm::any_of(op->getUsers(), [](Operation *user) {
     return getPartWay(user) == PartWay::Tokens;
   });
-  if (isOfTokens || result.getDimSize(result.getRank() - 1) == 1)
+  if (isOfTokens || result.getDimSize(result.getRank() - 1) == 1 ||
+      makesLatents(op))
     return Sharing::Whole;
   // What attention and the feed-forward block end with is cut along its input:
   // the sum is whole, and so is what is added to it.
