@@ -86,7 +86,8 @@ struct Stored {
 // block its output, while nobody reads what they put out but a sum. Megatron's
 // maps of which token goes where depend on its fused kernels: here they are
 // ids, and a permutation. The shared expert keeps what it puts out for its
-// gate.
+// gate. The part of keys that heads have in common is gathered, with sequence
+// parallelism, in front of the region that turns it.
 static constexpr Stored kStored[] = {
     {"x0", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
     {"n1", 2, Unit::Hidden, Share::Replicated, Where::NormsBefore, "layernorm"},
@@ -94,7 +95,7 @@ static constexpr Stored kStored[] = {
     {"qn", 2, Unit::QueryLatent, Share::Replicated, Where::LatentQueries, ""},
     {"ckv", 2, Unit::KeyLatent, Share::Replicated, Where::Latent, ""},
     {"kvn", 2, Unit::KeyLatent, Share::Replicated, Where::Latent, ""},
-    {"kr", 2, Unit::SharedKey, Share::Replicated, Where::Latent, "", "",
+    {"kr", 2, Unit::SharedKey, Share::Whole, Where::Latent, "", "",
      "mla_up_proj"},
     {"q", 2, Unit::Queries, Share::Divided, Where::Always, "mla_up_proj"},
     {"k", 2, Unit::Keys, Share::Divided, Where::Always, "mla_up_proj"},
