@@ -45,6 +45,7 @@ private:
   /// Bytes of a micro-batch that are kept, by stage and virtual stage.
   std::vector<std::vector<int64_t>> kept;
   bool isBehindLayers = false;
+  int64_t positions = 0; ///< of a micro-batch
 };
 } // namespace
 
@@ -169,7 +170,9 @@ void RankCounter::countParameter(Operation *op, unsigned operand,
                          : rank.trained) += elements;
 }
 
-/// What is kept of embedding, last norm and head.
+/// What is kept of embedding, last norm and head. Of a head that predicts a
+/// further token Megatron makes the logits of all positions, and masks those
+/// that have none.
 void RankCounter::countOutside(Operation *op, int64_t stage) {
   nn::ScopeAttr scope = nn::getScope(op);
   if (!scope || scope.getLayer() >= 0 || op->getNumResults() == 0)
@@ -178,9 +181,9 @@ void RankCounter::countOutside(Operation *op, int64_t stage) {
   auto add = [&](megatron::Outside what, Value of, int64_t columns = 0) {
     auto type = cast<ShapedType>(of.getType());
     int64_t width = type.getDimSize(type.getRank() - 1);
-    bytes += megatron::getOutsideBytes(what, type.getNumElements() / width,
-                                       columns ? columns : width,
-                                       reference.parallelism);
+    positions = std::max(positions, type.getNumElements() / width);
+    bytes += megatron::getOutsideBytes(
+        what, positions, columns ? columns : width, reference.parallelism);
   };
   using megatron::Outside;
   auto part = dyn_cast<Partitionable>(op);
