@@ -97,7 +97,8 @@ static void readWorkingCopies(func::FuncOp function, bool hasShares) {
   function.setAllArgAttrs(attributes);
 }
 
-/// Erases sums of all runs of groups where ranks add up each run by itself.
+/// Erases sums of the runs of a rank where a sum over ranks has a term for each
+/// run, and adds up all of them at once.
 static void eraseUnusedSums(func::FuncOp step) {
   Block &block = step.getBody().front();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))

@@ -38,6 +38,37 @@ func.func @forward(%w: tensor<2x4xf32> {nn.parameter = #nn.parameter<name = "w",
 
 // -----
 
+// Of groups in two runs there are two terms of each of two sums: those of the
+// first are operands 0 and 2, and each has its gradient.
+
+// CHECK-LABEL: func.func @step(
+//  CHECK-SAME:   %[[W:[^:]*]]: tensor<2x4xf32> {nn.parameter
+//  CHECK-SAME:   %[[V:[^:]*]]: tensor<8xf32> {nn.parameter
+//       CHECK:   %[[SUMS:.*]]:2 = nn.all_reduce
+//       CHECK:   nn.backward
+//       CHECK:   %[[DB:.*]] = nn.gelu_backward %[[SUMS]]#1
+//       CHECK:   %[[DA:.*]] = nn.gelu_backward %[[SUMS]]#0
+//   CHECK-NOT:   nn.all_reduce
+//   CHECK-DAG:   %[[V2:.*]] = nn.gelu_backward %[[V]], %[[DB]]
+//   CHECK-DAG:   %[[DV:.*]] = nn.add %[[DB]], %[[V2]]
+//   CHECK-DAG:   nn.accumulate %{{.*}}, %[[DV]]
+//   CHECK-DAG:   %[[W2:.*]] = nn.gelu_backward %[[W]], %[[DA]]
+//   CHECK-DAG:   %[[DW:.*]] = nn.add %[[DA]], %[[W2]]
+//   CHECK-DAG:   nn.accumulate %{{.*}}, %[[DW]]
+func.func @forward(%w: tensor<2x4xf32> {nn.parameter = #nn.parameter<name = "w", init = zeros>}, %v: tensor<8xf32> {nn.parameter = #nn.parameter<name = "v", init = zeros>}) -> tensor<f32> {
+  %a = nn.gelu %w tanh : tensor<2x4xf32>
+  %b = nn.gelu %v tanh : tensor<8xf32>
+  %y:2 = nn.all_reduce %w, %v, %a, %b over "tp" {nn.reduction_groups = 3 : i64} : tensor<2x4xf32>, tensor<8xf32>, tensor<2x4xf32>, tensor<8xf32>
+  %f = nn.gelu %y#0 tanh : tensor<2x4xf32>
+  %g = nn.gelu %y#1 tanh : tensor<8xf32>
+  %first = nn.mean %f : (tensor<2x4xf32>) -> tensor<f32>
+  %second = nn.mean %g : (tensor<8xf32>) -> tensor<f32>
+  %loss = nn.add %first, %second : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
 // P to S, and back from S to R.
 
 // CHECK-LABEL: func.func @step(

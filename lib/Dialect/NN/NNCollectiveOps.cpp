@@ -182,12 +182,18 @@ static LogicalResult inferSums(ValueRange operands, DictionaryAttr attributes,
 static LogicalResult verifySums(Operation *op) {
   if (op->getNumOperands() == 0)
     return op->emitOpError("needs a value to sum, but got none");
-  int64_t terms = getNumRuns(getGroupsOfRank(op));
-  if (int64_t(op->getNumOperands()) != terms * int64_t(op->getNumResults()))
+  int64_t groups = getGroupsOfRank(op), terms = getNumRuns(groups);
+  int64_t given = op->getNumOperands(), results = op->getNumResults();
+  if (given % terms != 0)
     return op->emitOpError("needs ")
-           << terms << " terms of each sum for " << getGroupsOfRank(op)
-           << " groups of a rank, but got " << op->getNumOperands()
-           << " in all";
+           << terms << " terms of each sum for " << groups
+           << " groups of a rank, but got " << given << " in all";
+  if (given != terms * results)
+    return op->emitOpError("needs a result for each sum, ")
+           << given / terms << " with " << given
+           << (given == 1 ? " term" : " terms") << " for " << groups
+           << (groups == 1 ? " group" : " groups") << " of a rank, but got "
+           << results;
   for (auto [number, type] : llvm::enumerate(op->getOperandTypes()))
     if (Type first = op->getOperand(number % op->getNumResults()).getType();
         type != first)

@@ -193,11 +193,11 @@ static LogicalResult verifyLayout(Operation *op, LayoutAttr layout, Type type) {
 static LogicalResult verifyGroups(Operation *op, Attribute value) {
   auto groups = dyn_cast<IntegerAttr>(value);
   if (isa<AllReduceOp, ReduceSharesOp>(op)) {
-    if (groups && groups.getInt() >= 1)
+    constexpr int64_t kMost = 1 << 20;
+    if (groups && groups.getInt() >= 1 && groups.getInt() <= kMost)
       return success();
-    return op->emitOpError("needs a number of at least 1 for "
-                           "'nn.reduction_groups', but got ")
-           << value;
+    return op->emitOpError("needs a number of 1 to ")
+           << kMost << " for 'nn.reduction_groups', but got " << value;
   }
   auto count = op->getAttrOfType<IntegerAttr>(kMicroBatchesAttr);
   if (groups && count && groups.getInt() >= 1 &&

@@ -44,13 +44,13 @@ LogicalResult ReplicateOp::buildVjp(OpBuilder &builder,
   return success();
 }
 
-/// P->I: each part has the gradient of the sum.
+/// P->I: each part has the gradient of the sum, and so has each term of it.
 LogicalResult AllReduceOp::buildVjp(OpBuilder &, ArrayRef<Value> cotangents,
                                     ArrayRef<bool> needed,
                                     MutableArrayRef<Value> gradients) {
-  for (auto [index, cotangent] : llvm::enumerate(cotangents))
+  for (size_t index = 0; index < gradients.size(); ++index)
     if (needed[index])
-      gradients[index] = cotangent;
+      gradients[index] = cotangents[index % cotangents.size()];
   return success();
 }
 

@@ -33,10 +33,11 @@ int64_t rt::getNumTerms(CollectiveOp op) {
 LogicalResult rt::verifyTerms(CollectiveOp op) {
   ValueRange made = getMade(op);
   size_t terms = getNumRuns(getGroups(op));
-  if (op.getInputs().size() != terms * made.size())
+  if (size_t wanted = terms * made.size(); op.getInputs().size() != wanted)
     return op.emitOpError("needs ")
-           << (terms * made.size()) << " inputs, " << terms
-           << (terms == 1 ? " term" : " terms") << " of each sum, but got "
+           << wanted << (wanted == 1 ? " input, " : " inputs, ") << terms
+           << (terms == 1 ? " term" : " terms") << " of each of " << made.size()
+           << (made.size() == 1 ? " sum" : " sums") << ", but got "
            << op.getInputs().size();
   TypeRange types = op.getInputs().getTypes();
   for (size_t number = made.size(); number < types.size(); ++number)
@@ -47,12 +48,14 @@ LogicalResult rt::verifyTerms(CollectiveOp op) {
 }
 
 LogicalResult rt::verifyGroups(Operation *op, StringRef name, Attribute value) {
+  constexpr int64_t kMost = 1 << 20; // Times ranks they are a number, too.
   auto sum = dyn_cast<CollectiveOp>(op);
   auto groups = dyn_cast<IntegerAttr>(value);
   if (sum && sum.isInPlace() && groups &&
-      groups.getType().isSignlessInteger(64) && groups.getInt() >= 1)
+      groups.getType().isSignlessInteger(64) && groups.getInt() >= 1 &&
+      groups.getInt() <= kMost)
     return success();
   return op->emitOpError("needs '")
-         << name << "' of at least 1, of type i64, on an all_reduce or "
-         << "reduce_shares, but got " << value;
+         << name << "' of 1 to " << kMost << ", of type i64, on an all_reduce "
+         << "or reduce_shares, but got " << value;
 }

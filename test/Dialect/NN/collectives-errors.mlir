@@ -104,7 +104,23 @@ func.func @types(%x: tensor<4xf32>, %y: tensor<5xf32>) {
 // -----
 
 func.func @groups(%x: tensor<4xf32>) {
-  // expected-error@below {{needs a number of at least 1 for 'nn.reduction_groups', but got 0 : i64}}
+  // expected-error@below {{needs a number of 1 to 1048576 for 'nn.reduction_groups', but got 0 : i64}}
   %s = nn.all_reduce %x over "dp" {nn.reduction_groups = 0 : i64} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @many_groups(%x: tensor<4xf32>) {
+  // expected-error@below {{needs a number of 1 to 1048576 for 'nn.reduction_groups', but got 4611686018427387905 : i64}}
+  %s = nn.all_reduce %x, %x over "dp" {nn.reduction_groups = 4611686018427387905 : i64} : tensor<4xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @no_result(%x: tensor<4xf32>) {
+  // expected-error@below {{needs a result for each sum, 1 with 2 terms for 3 groups of a rank, but got 0}}
+  "nn.all_reduce"(%x, %x) {axis = "dp", nn.reduction_groups = 3 : i64} : (tensor<4xf32>, tensor<4xf32>) -> ()
   return
 }

@@ -104,7 +104,7 @@ func.func @integers(%x: tensor<4xi32>) {
 
 // Of three groups a rank has sums of two and of one.
 func.func @terms(%x: tensor<4xf32>) {
-  // expected-error @+1 {{'rt.collective' op needs 2 inputs, 2 terms of each sum, but got 1}}
+  // expected-error @+1 {{'rt.collective' op needs 2 inputs, 2 terms of each of 1 sum, but got 1}}
   %s = rt.collective all_reduce(%x) over "dp" ranks 3 {rt.groups = 3 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
@@ -120,7 +120,7 @@ func.func @types(%x: tensor<4xf32>, %y: tensor<5xf32>) {
 // -----
 
 func.func @no_groups(%x: tensor<4xf32>) {
-  // expected-error @+1 {{'rt.collective' op needs 'rt.groups' of at least 1, of type i64, on an all_reduce or reduce_shares, but got 0 : i64}}
+  // expected-error @+1 {{'rt.collective' op needs 'rt.groups' of 1 to 1048576, of type i64, on an all_reduce or reduce_shares, but got 0 : i64}}
   %s = rt.collective all_reduce(%x) over "dp" ranks 3 {rt.groups = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
   return
 }
@@ -128,7 +128,24 @@ func.func @no_groups(%x: tensor<4xf32>) {
 // -----
 
 func.func @groups_of_parts(%x: tensor<4xf32>) {
-  // expected-error @+1 {{'rt.collective' op needs 'rt.groups' of at least 1, of type i64, on an all_reduce or reduce_shares, but got 3 : i64}}
+  // expected-error @+1 {{'rt.collective' op needs 'rt.groups' of 1 to 1048576, of type i64, on an all_reduce or reduce_shares, but got 3 : i64}}
   %s = rt.collective all_gather(%x) over "dp" ranks 3 dim 0 {rt.groups = 3 : i64} : (tensor<4xf32>) -> tensor<12xf32>
+  return
+}
+
+// -----
+
+// Times ranks they would be no number any more.
+func.func @many_groups(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'rt.collective' op needs 'rt.groups' of 1 to 1048576, of type i64, on an all_reduce or reduce_shares, but got 4611686018427387905 : i64}}
+  %s = rt.collective all_reduce(%x, %x) over "dp" ranks 4 {rt.groups = 4611686018427387905 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @terms_without_groups(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'rt.collective' op needs 1 input, 1 term of each of 1 sum, but got 2}}
+  %s = rt.collective all_reduce(%x, %x) over "dp" ranks 3 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return
 }
