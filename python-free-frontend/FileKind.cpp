@@ -92,6 +92,8 @@ static constexpr FileKind kObjects[] = {
     {"model_type", "the config.json of a model", kConfigUse, FileRole::Config},
     {"architectures", "the config.json of a model", kConfigUse,
      FileRole::Config},
+    {"hidden_size", "the config.json of a model", kConfigUse, FileRole::Config},
+    {"n_embd", "the config.json of a model", kConfigUse, FileRole::Config},
     {"dim|n_layers", "Meta's params.json of a model", kParamsUse},
     ofModel("added_tokens|model", "a tokenizer.json"),
     ofModel("added_tokens_decoder", "a tokenizer_config.json"),
