@@ -311,6 +311,8 @@ int Watcher::watch(Error &error) {
 
 int Watcher::takeResult(Error &error) {
   const int status = children[0].status;
+  if (first == 0 && settings.ended)
+    settings.ended(board.context);
   if (!board.isAborted())
     return WEXITSTATUS(status);
   // A second Ctrl-C has ended rank 0 as it ends any program.
