@@ -8,6 +8,7 @@
 
 #include "Watcher.h"
 
+#include "Launcher.h"
 #include "runtime/base/Clock.h"
 
 #include <algorithm>
@@ -91,7 +92,8 @@ bool Watcher::start(int firstRank, int count, const RankWork &work,
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
   for (int each : kRequests)
-    sigaddset(&signals, each);
+    if (!isLeftIgnored(each))
+      sigaddset(&signals, each);
   sigprocmask(SIG_BLOCK, &signals, &before);
   isBlocked = true;
   events = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
