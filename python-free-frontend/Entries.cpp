@@ -135,12 +135,13 @@ static bool isUnused(const Member &member) {
 
 /// A key that other programs have in the map: an error, unless it has no
 /// effect.
-void EntryList::addUnknown(const Key &key, const Member &member) {
+void EntryList::addUnknown(const Key &key, StringRef map,
+                           const Member &member) {
   std::string suggestion = suggestKey(member.name, key.name);
   bool isNothing = suggestion.empty() && isOff(member.value);
   if (!passesRotary && !isNothing && !isUnused(member))
     diagnostics.error(member.origin, "unknown key '" + member.name + "' in '" +
-                                         key.name.str() + "'" + suggestion);
+                                         map.str() + "'" + suggestion);
 }
 
 void EntryList::addMap(const Key &key, StringRef name, Value &map) {
@@ -154,7 +155,7 @@ void EntryList::addMap(const Key &key, StringRef name, Value &map) {
       add(*inner, std::move(member), name);
     else if (!isOutside || !checkForeignKey(member.name, member.value,
                                             member.origin, family, diagnostics))
-      addUnknown(key, member);
+      addUnknown(key, name, member);
   }
 }
 

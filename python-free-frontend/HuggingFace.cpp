@@ -426,6 +426,8 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   Expected<json::Value> root = json::parse(text);
   if (!root)
     return reportJSONError(root.takeError(), text, diagnostics);
+  if (reportOddNumber(text, diagnostics))
+    return;
   const json::Object *object = root->getAsObject();
   if (!object)
     return diagnostics.error({SMLoc::getFromPointer(text.ltrim().data())},

@@ -13,9 +13,11 @@
 
 #include "python-free-frontend/JSONErrors.h"
 
+#include "reprise/Support/RawJSON.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
+using namespace reprise;
 using namespace reprise::frontend;
 
 namespace {
@@ -36,8 +38,6 @@ static constexpr OtherSpelling kOtherSpellings[] = {
     {"NaN", "JSON has no such number"},
     {"Infinity", "JSON has no such number"},
     {"-Infinity", "JSON has no such number"},
-    {".", "JSON has a digit before the point"},
-    {"+", "JSON has no sign before a positive number"},
 };
 
 /// What is wrong at the character where the parser stopped, or before it.
@@ -75,4 +75,15 @@ void reprise::frontend::reportJSONError(Error error, StringRef text,
     offset = begin;
   diagnostics.error({SMLoc::getFromPointer(text.data() + offset)},
                     "not JSON: " + reason + (why.empty() ? "" : "; ") + why);
+}
+
+bool reprise::frontend::reportOddNumber(StringRef text,
+                                        Diagnostics &diagnostics) {
+  OddNumber number = findOddNumber(text);
+  if (number.text.empty())
+    return false;
+  diagnostics.error({SMLoc::getFromPointer(number.text.data())},
+                    "not JSON: '" + number.text + "' is no number; " +
+                        number.why);
+  return true;
 }

@@ -19,6 +19,10 @@ namespace reprise::frontend {
 void reportJSONError(llvm::Error error, llvm::StringRef text,
                      Diagnostics &diagnostics);
 
+/// Refuses what the parser takes for a number, and JSON does not; whether there
+/// is one.
+bool reportOddNumber(llvm::StringRef text, Diagnostics &diagnostics);
+
 } // namespace reprise::frontend
 
 #endif // REPRISE_FRONTEND_JSONERRORS_H

@@ -239,7 +239,7 @@ private:
   };
   void add(const Key &key, Member given, llvm::StringRef map);
   void addMap(const Key &key, llvm::StringRef name, Value &map);
-  void addUnknown(const Key &key, const Member &member);
+  void addUnknown(const Key &key, llvm::StringRef map, const Member &member);
   /// What two names or places of a map do not both say.
   void compareMaps(const Key &key, const Member &given, const Member &first);
 

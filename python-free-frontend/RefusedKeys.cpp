@@ -243,7 +243,7 @@ static constexpr RefusedKey kRefused[] = {
      "use_attention_gate|use_output_gate"},
 
     // Heads.
-    {"attention_head_dim|d_kv|head_dim", "", headWidth},
+    {"attention_head_dim|d_kv|head_dim|qk_head_dim", "", headWidth},
     {"num_key_value_heads", "", keyValueHeads},
     {"multi_query|multi_query_attention", "", isMultiQuery},
     {"kv_lora_rank|o_lora_rank|q_lora_rank"},

@@ -428,6 +428,9 @@ llvm::Expected<CostTable> TableReader::read() {
   if (!value)
     return llvm::createStringError(
         placeFirst(llvm::toString(value.takeError())));
+  if (OddNumber odd = findOddNumber(text); !odd.text.empty())
+    return fail(odd.text.begin(),
+                "'" + odd.text + "' is no number; " + odd.why);
   const llvm::json::Object *object = value->getAsObject();
   if (!object)
     return fail(text.ltrim().begin(), "needs a JSON object of rates");

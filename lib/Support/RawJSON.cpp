@@ -8,6 +8,8 @@
 
 #include "reprise/Support/RawJSON.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace llvm;
 using namespace reprise;
 
@@ -66,4 +68,36 @@ const char *reprise::findLevelTooMany(StringRef text) {
       return text.data() + i;
   }
   return nullptr;
+}
+
+/// What JSON has in place of a number that strtod reads; empty if it is one.
+static StringRef explainNumber(StringRef number) {
+  if (number.starts_with("+"))
+    return "JSON has no sign before a positive number";
+  number.consume_front("-");
+  if (number.starts_with("."))
+    return "JSON has a digit before the point";
+  if (number.size() > 1 && number[0] == '0' && isDigit(number[1]))
+    return "JSON has no 0 before other digits";
+  size_t behind = number.find('.') + 1;
+  if (behind > 0 && (behind == number.size() || !isDigit(number[behind])))
+    return "JSON has a digit behind the point";
+  return "";
+}
+
+OddNumber reprise::findOddNumber(StringRef text) {
+  auto isPart = [](char c) {
+    return isAlnum(c) || StringRef("+-.").contains(c);
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"')
+      i = findStringEnd(text, i);
+    else if (isPart(text[i])) {
+      StringRef word = text.drop_front(i).take_while(isPart);
+      if (StringRef why = explainNumber(word); !why.empty())
+        return {word, why};
+      i += word.size() - 1;
+    }
+  }
+  return {};
 }

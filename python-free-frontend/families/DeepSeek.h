@@ -26,7 +26,6 @@ inline constexpr llvm::StringLiteral kIgnoredOfDeepSeek[] = {
     "num_mtp_layers",
     "num_nextn_predict_layers",
     "output_router_logits",
-    "qk_head_dim",
     "seq_aux"};
 
 /// Of DeepSeek-V3 and what has its classes.

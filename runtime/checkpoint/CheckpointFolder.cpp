@@ -77,6 +77,16 @@ bool CheckpointFolder::open(const char *path, Error &error) {
   return true;
 }
 
+void CheckpointFolder::removeProbe(const char *path) {
+  const Path root = withoutSlashes(path);
+  const int folder = ::open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return;
+  if (flock(folder, LOCK_EX | LOCK_NB) == 0)
+    unlink(Path("%s/%s", root.chars, kProbeFile));
+  close(folder);
+}
+
 CheckpointFolder::~CheckpointFolder() {
   if (folder >= 0)
     close(folder);

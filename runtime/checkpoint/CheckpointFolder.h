@@ -46,6 +46,9 @@ public:
   void removeOld(int64_t keepLast);
   /// The folder of one checkpoint, with the files that runs write.
   static bool removeFiles(const char *path);
+  /// Removes what ranks have left that were ended while they looked whose
+  /// folder it is, unless another run has it.
+  static void removeProbe(const char *path);
 
   /// Hands out, once, what could not be removed.
   bool takeNote(Error &taken);

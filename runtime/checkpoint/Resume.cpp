@@ -125,6 +125,24 @@ bool Checkpoint::integer(const char *key, int64_t &value, Error &error) {
   return damaged();
 }
 
+namespace {
+/// What to do with a checkpoint of another run, at the end of an error.
+struct OtherRun {
+  /// \param fits  whether the model is the same: parameters depend on nothing
+  ///              else.
+  OtherRun(const char *path, bool fits) {
+    if (fits)
+      snprintf(chars, sizeof(chars),
+               "; --init-from %s begins a new run with its parameters", path);
+    else
+      snprintf(chars, sizeof(chars),
+               "; what reprisec makes of '%s/%s' goes on from it", path,
+               kDescriptionFile);
+  }
+  char chars[sizeof(Path) + 80];
+};
+} // namespace
+
 /// Whether a number of the checkpoint is that of this run.
 bool Checkpoint::same(const char *key, const char *what, int64_t ours,
                       Error &error) {
@@ -133,14 +151,10 @@ bool Checkpoint::same(const char *key, const char *what, int64_t ours,
     return false;
   if (theirs == ours)
     return true;
-  error.set("'%s' was trained with %s %" PRId64 ", but this run has %" PRId64,
-            path, what, theirs, ours);
-  // Parameters do not depend on the batch.
-  size_t length = strlen(error.text);
-  if (!strncmp(key, "micro", 5))
-    snprintf(error.text + length, sizeof(error.text) - length,
-             "; --init-from %s begins a new run with its parameters", path);
-  return false;
+  return error.set("'%s' was trained with %s %" PRId64 ", but this run has "
+                   "%" PRId64 "%s",
+                   path, what, theirs, ours,
+                   OtherRun(path, strcmp(key, "vocab_size") != 0).chars);
 }
 
 /// Whether the checkpoint belongs to a run like this one.
@@ -148,16 +162,16 @@ bool Checkpoint::checkRun(Error &error) {
   std::string_view name = document.root().find("model").text();
   if (name != model.name)
     return error.set("'%s' is of the model '%.*s', but this program trains "
-                     "'%s'",
+                     "'%s'%s",
                      path, int(std::min<size_t>(name.size(), 200)), name.data(),
-                     model.name);
+                     model.name, OtherRun(path, /*fits=*/false).chars);
   std::string_view order = document.root().find("data_order").text();
   const char *ours = options.shuffled ? "shuffled" : "sequential";
   if (order != ours)
     return error.set("'%s' was trained with --data-order %.*s, but this run "
-                     "has %s",
+                     "has %s%s",
                      path, int(std::min<size_t>(order.size(), 40)),
-                     order.data(), ours);
+                     order.data(), ours, OtherRun(path, /*fits=*/true).chars);
   return same("seed", "--seed", int64_t(options.seed), error) &&
          same("micro_batches",
               "micro-batches (global_batch_size / "
@@ -311,10 +325,10 @@ bool Checkpoint::checkConfig(Error &error) const {
     if (line != other)
       same = checkHubConfig(path, model.configJson, error) &&
              error.set("'%s' has the line '%.*s', but this program's model "
-                       "'%.*s'",
+                       "'%.*s'%s",
                        file.path, int(std::min<size_t>(line.size(), 200)),
                        line.data(), int(std::min<size_t>(other.size(), 200)),
-                       other.data());
+                       other.data(), OtherRun(path, /*fits=*/true).chars);
   }
   file.unmap();
   return same;

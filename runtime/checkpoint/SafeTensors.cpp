@@ -164,12 +164,14 @@ bool TensorSet::checkTiling(TensorEntry *first, int64_t dataBegin,
   return true;
 }
 
-/// Refuses what is often found where weights are expected, by its name.
+/// Refuses what is often found where weights are expected, by its name. Where a
+/// header may begin, the length before it may have any bytes.
 static bool checkKind(const MappedFile &file, Error &error) {
   size_t size = size_t(std::min<int64_t>(file.size, kBytesOfKind));
+  const char *text = reinterpret_cast<const char *>(file.data);
+  const bool hasLength = size > 8 && text[8] == '{';
   const FileKind *kind =
-      findKind({reinterpret_cast<const char *>(file.data), size}, file.size,
-               /*isNumbers=*/true);
+      findKind({text, size}, file.size, /*isNumbers=*/hasLength);
   return !kind || kind->isSafetensors() ||
          kind->refuse(file.path, ", but only safetensors is read", error);
 }
@@ -205,12 +207,16 @@ bool TensorSet::addFile(const char *path, Error &error) {
                      "but got %" PRId64,
                      path, file.size);
   uint64_t length = file.at<uint64_t>(0);
-  if (length > uint64_t(kLongestHeader) ||
-      int64_t(length) > file.size - int64_t(sizeof(length)))
-    return error.set("'%s' is no safetensors file, or cut off: its header "
-                     "needs at most %" PRId64 " bytes, but its length is "
-                     "%" PRIu64 " in a file of %" PRId64,
-                     path, kLongestHeader, length, file.size);
+  if (length > uint64_t(kLongestHeader))
+    return error.set("'%s' is no safetensors file: its header needs at most "
+                     "%" PRId64 " bytes, but its length is %" PRIu64,
+                     path, kLongestHeader, length);
+  if (int64_t(length) > file.size - int64_t(sizeof(length)))
+    return error.set("'%s' is no safetensors file, or cut off: it has %" PRId64
+                     " bytes of at least %" PRIu64 ", %zu for a length and "
+                     "%" PRIu64 " for its header",
+                     path, file.size, length + sizeof(length), sizeof(length),
+                     length);
   int64_t dataBegin = int64_t(sizeof(length)) + int64_t(length);
   if (file.data[sizeof(length)] != '{')
     return error.set("'%s' is no safetensors file: its header needs to begin "
@@ -250,6 +256,23 @@ int TensorSet::fileNumber(const char *path) const {
   return number;
 }
 
+/// Whether the file of a tensor is one beside the index.
+static bool checkPartName(const JsonDocument &index, const JsonValue &file,
+                          Error &error) {
+  if (!file.is(JsonKind::String))
+    return index.fail(file, error,
+                      "the file of a tensor needs to be a string, but got %s",
+                      file.kindName());
+  std::string_view name = file.text();
+  int shown = int(std::min<size_t>(name.size(), 200));
+  return (!name.empty() && name.find('/') == name.npos && name != "." &&
+          name != ".." && name.find('\0') == name.npos) ||
+         index.fail(file, error,
+                    "the file of a tensor needs to be a name in the folder of "
+                    "the index, but got a string '%.*s'",
+                    shown, name.data());
+}
+
 bool TensorSet::addIndex(const char *path, Error &error) {
   struct Unmap {
     MappedFile &file;
@@ -273,13 +296,8 @@ bool TensorSet::addIndex(const char *path, Error &error) {
   int folder = slash ? int(slash - path) + 1 : 0;
   for (JsonItem item : map) {
     std::string_view name = item.value.text();
-    int shown = int(std::min<size_t>(name.size(), 200));
-    if (name.empty() || name.find('/') != name.npos || name == "." ||
-        name == ".." || name.find('\0') != name.npos)
-      return document.fail(item.value, error,
-                           "the file of a tensor needs to be a name in the "
-                           "folder of the index, but got %s '%.*s'",
-                           item.value.kindName(), shown, name.data());
+    if (!checkPartName(document, item.value, error))
+      return false;
     char file[PATH_MAX];
     if (snprintf(file, sizeof(file), "%.*s%.*s", folder, path, int(name.size()),
                  name.data()) >= int(sizeof(file)))

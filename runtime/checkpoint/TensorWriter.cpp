@@ -71,12 +71,11 @@ bool TensorWriter::findWriters(const char *folder, Error &error) {
   writes[0] = true;
   if (size == 1)
     return true;
-  if (!probe(folder, isSeen, error))
-    return false;
+  bool good = probe(folder, isSeen, error);
   const char own = isSeen;
-  const bool good = collect(ranks, kWhat, &own, writes.begin(), 1, error) &&
-                    broadcast(ranks, {0, 1, ranks.size()}, kWhat,
-                              writes.begin(), size, error);
+  good = good && collect(ranks, kWhat, &own, writes.begin(), 1, error) &&
+         broadcast(ranks, {0, 1, ranks.size()}, kWhat, writes.begin(), size,
+                   error);
   if (ranks.rank() == 0)
     unlink(Path("%s/%s", folder, kProbeFile));
   return good;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/Clock.h"
 #include "runtime/base/Text.h"
+#include "runtime/transport/Launcher.h"
 
 #include <algorithm>
 #include <atomic>
@@ -96,8 +97,7 @@ bool Interrupts::start(bool doesSave, bool isOnTerminal, Error &error) {
   action.sa_flags = SA_RESTART;
   for (Taken &signal : taken) {
     sigaction(signal.number, nullptr, &signal.before);
-    bool isIgnored = signal.before.sa_handler == SIG_IGN;
-    if (!isIgnored || signal.number != SIGHUP)
+    if (!isLeftIgnored(signal.number))
       sigaction(signal.number, &action, nullptr);
   }
   return true;

@@ -26,8 +26,8 @@ struct Activity {
   double saveSeconds = 0; ///< That saving takes behind it.
 };
 
-/// Signals to a run. SIGINT, SIGTERM and SIGHUP (unless that is ignored, as
-/// under nohup) ask it to end after its step, and SIGUSR1 to save and go on. A
+/// Signals to a run. SIGINT, SIGTERM and SIGHUP (but `isLeftIgnored`) ask it to
+/// end after its step, and SIGUSR1 to save and go on. A
 /// thread says at once, on standard error, what will happen. A second SIGINT or
 /// SIGTERM ends the program on the spot, but not one that comes within
 /// `kTogether` of the one before: a shell, a scheduler and a terminal may each

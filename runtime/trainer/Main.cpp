@@ -15,6 +15,7 @@
 #include "runtime/base/Outliers.h"
 #include "runtime/base/Targets.h"
 #include "runtime/base/Text.h"
+#include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/Dump.h"
 #include "runtime/checkpoint/HubConfig.h"
 #include "runtime/compute/Cpu.h"
@@ -712,6 +713,11 @@ static int trainInRanks(Program &program, Error &error) {
   settings.name = +[](int rank, char *text, size_t size, const void *context) {
     nameRank(*static_cast<const Program *>(context)->models[0], rank, text,
              size);
+  };
+  settings.ended = +[](const void *context) {
+    const char *folder = static_cast<const Program *>(context)->options.save;
+    if (folder)
+      CheckpointFolder::removeProbe(folder);
   };
   bool isLaunched = program.launch.name && program.options.ranks == 0;
   return isLaunched ? runLaunchedRank(program.launch, settings, trainAsRank,

@@ -83,7 +83,7 @@ struct MeetingPlace {
 struct alignas(64) Board {
   int numRanks;
   const RankSettings *settings;    ///< At the same address in every process.
-  const void *context;             ///< Of `settings->name`.
+  const void *context;             ///< Of what the settings call.
   std::atomic<uint32_t> hasReason; ///< 1: being written, 2: written.
   int reasonRank;                  ///< Who gave it.
   int64_t reasonStep;

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <sched.h>
@@ -197,4 +198,11 @@ void reprise::runtime::takeProcessors(const Launch &launch, int rank,
     if (CPU_ISSET(processor, &allowed) && seen++ / share == place)
       CPU_SET(processor, &own);
   sched_setaffinity(0, sizeof(own), &own);
+}
+
+bool reprise::runtime::isLeftIgnored(int signal) {
+  struct sigaction action;
+  return (signal == SIGINT || signal == SIGHUP) &&
+         sigaction(signal, nullptr, &action) == 0 &&
+         action.sa_handler == SIG_IGN;
 }

@@ -44,6 +44,11 @@ Launch findLaunch();
 bool checkLaunch(const Launch &launch, const RepriseModel &model, int64_t ranks,
                  Error &error);
 
+/// Whether it has the process ignore a signal, and the program does, too:
+/// SIGINT in the background of a script, SIGHUP under nohup. All others are
+/// taken.
+bool isLeftIgnored(int signal);
+
 /// The threads of a rank, if nothing is said of them: an equal share of the
 /// processors, and no more than the launcher lets it use.
 int64_t shareOfProcessors(const Launch &launch, int64_t numRanks);

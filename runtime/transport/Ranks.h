@@ -55,6 +55,8 @@ struct RankSettings {
   /// Names a rank for errors, e.g. "rank 3 (dp 1, tp 1)".
   void (*name)(int rank, char *text, size_t size,
                const void *context) = nullptr;
+  /// Called by who watches rank 0 when that has ended, however it has.
+  void (*ended)(const void *context) = nullptr;
 };
 
 /// The work of one rank in its own process; what it returns is the status that

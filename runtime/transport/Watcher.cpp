@@ -8,6 +8,7 @@
 
 #include "Watcher.h"
 
+#include "Launcher.h"
 #include "runtime/base/Clock.h"
 
 #include <algorithm>
@@ -91,7 +92,8 @@ bool Watcher::start(int firstRank, int count, const RankWork &work,
   sigemptyset(&signals);
   sigaddset(&signals, SIGCHLD);
   for (int each : kRequests)
-    sigaddset(&signals, each);
+    if (!isLeftIgnored(each))
+      sigaddset(&signals, each);
   sigprocmask(SIG_BLOCK, &signals, &before);
   isBlocked = true;
   events = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -219,23 +221,28 @@ void Watcher::takeSignals() {
       passOn(int(signal.ssi_signo));
 }
 
-/// Whether the rank, which is not rank 0, has yet to meet that.
-bool Watcher::isEarly() const { return first != 0 && !hasCalled; }
+/// Whether the rank has yet to meet rank 0, or that the others.
+bool Watcher::isEarly() const {
+  return first != 0 ? !hasCalled : line && !board.hasPlace.load();
+}
 
 /// Rank 0 decides for all, once this rank has met it. Before that there is no
 /// step to finish, or to save.
 void Watcher::passOn(int signal) {
   char reason[128];
-  if (first == 0) {
-    if (children[0].isRunning)
-      kill(children[0].process, signal);
-  } else if (!isEarly()) {
-    line->passOn(signal);
-  } else if (signal != SIGUSR1) {
+  if (isEarly()) {
+    if (signal == SIGUSR1)
+      return;
     snprintf(reason, sizeof(reason),
-             "ended by signal %d (%s) before it has met rank 0", signal,
-             strsignal(signal));
+             "ended by signal %d (%s) before it has "
+             "met %s",
+             signal, strsignal(signal),
+             first == 0 ? "the other ranks" : "rank 0");
     board.abort(first, reason);
+  } else if (first != 0) {
+    line->passOn(signal);
+  } else if (children[0].isRunning) {
+    kill(children[0].process, signal);
   }
 }
 
@@ -311,10 +318,13 @@ int Watcher::watch(Error &error) {
 
 int Watcher::takeResult(Error &error) {
   const int status = children[0].status;
+  if (first == 0 && settings.ended)
+    settings.ended(board.context);
   if (!board.isAborted())
     return WEXITSTATUS(status);
   // A second Ctrl-C has ended rank 0 as it ends any program.
-  if (WIFSIGNALED(status) && first == 0 && board.reasonRank == 0 &&
+  if (WIFSIGNALED(status) && first == 0 && !isEarly() &&
+      board.reasonRank == 0 &&
       std::find(std::begin(kRequests), std::end(kRequests), WTERMSIG(status)) !=
           std::end(kRequests)) {
     signal(WTERMSIG(status), SIG_DFL);

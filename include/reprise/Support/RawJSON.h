@@ -35,6 +35,15 @@ constexpr int kMostLevels = 32;
 /// llvm::json::parse has no limit, and its stack has one.
 const char *findLevelTooMany(llvm::StringRef text);
 
+/// What llvm::json::parse takes for a number, and JSON does not.
+struct OddNumber {
+  llvm::StringRef text; ///< Empty if there is none.
+  llvm::StringRef why;  ///< What JSON has in its place.
+};
+
+/// The first of them in `text`, which the parser has taken.
+OddNumber findOddNumber(llvm::StringRef text);
+
 } // namespace reprise
 
 #endif // REPRISE_SUPPORT_RAWJSON_H

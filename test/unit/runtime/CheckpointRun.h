@@ -13,6 +13,7 @@
 #include "TrainingRun.h"
 
 #include <algorithm>
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <set>
@@ -28,6 +29,9 @@ protected:
     Training::SetUp();
     // Measuring takes longer than these runs.
     always = {"--peak-flops=1e9"};
+    // Who runs tests may have them ignored.
+    for (int each : {SIGINT, SIGHUP})
+      signal(each, SIG_DFL);
   }
 
   std::string path(const std::string &name) const { return folder.path + name; }

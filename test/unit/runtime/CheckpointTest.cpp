@@ -256,19 +256,24 @@ TEST_F(Checkpoints, AFolderBelongsToOneRun) {
 
 TEST_F(Checkpoints, AnotherRunIsRefusedWithBothValues) {
   ASSERT_EQ(save("a", 2).status, 0);
+  const std::string end = "; --init-from a/step-00000002 begins a new run with "
+                          "its parameters";
+  const std::string own = "; what reprisec makes of "
+                          "'a/step-00000002/description.yaml' goes on from it";
   EXPECT_EQ(refusal(save("a", 4, {"--resume=auto", "--seed=7"})),
-            "'a/step-00000002' was trained with --seed 1, but this run has 7");
+            "'a/step-00000002' was trained with --seed 1, but this run has 7" +
+                end);
   EXPECT_EQ(
       refusal(save("a", 4, {"--resume=auto", "--data-order=sequential"})),
       "'a/step-00000002' was trained with --data-order shuffled, but this "
-      "run has sequential");
+      "run has sequential" +
+          end);
   toy.model.name = "another";
   EXPECT_EQ(refusal(save("a", 4, {"--resume=auto"})),
             "'a/step-00000002' is of the model 'toy \"bigram\"', but this "
-            "program trains 'another'");
+            "program trains 'another'" +
+                own);
   toy.model.name = "toy \"bigram\"";
-  const std::string end = "; --init-from a/step-00000002 begins a new run with "
-                          "its parameters";
   auto with = [&](auto &field, int value) {
     auto before = field;
     field = value;
@@ -284,9 +289,9 @@ TEST_F(Checkpoints, AnotherRunIsRefusedWithBothValues) {
   EXPECT_EQ(with(toy.model.microBatchSize, 2),
             "was trained with micro_batch_size 3, but this run has 2" + end);
   EXPECT_EQ(with(toy.model.seqLength, 20),
-            "was trained with seq_length 21, but this run has 20");
+            "was trained with seq_length 21, but this run has 20" + end);
   EXPECT_EQ(with(toy.model.vocabSize, 200),
-            "was trained with vocab_size 128, but this run has 200");
+            "was trained with vocab_size 128, but this run has 200" + own);
   toy.model.configJson = "{\n  \"eps\": 1e-05,\n  \"tie\": true\n}\n";
   ASSERT_EQ(save("b", 2).status, 0);
   toy.model.configJson = "{\n  \"eps\": 1e-06,\n  \"tie\": true\n}\n";
@@ -297,7 +302,8 @@ TEST_F(Checkpoints, AnotherRunIsRefusedWithBothValues) {
   toy.model.configJson = "{\n  \"eps\": 1e-05,\n  \"embd_pdrop\": 0.1\n}\n";
   EXPECT_EQ(refusal(save("b", 4, {"--resume=auto"})),
             "'b/step-00000002/config.json' has the line '  \"tie\": true', but "
-            "this program's model '  \"embd_pdrop\": 0.1'");
+            "this program's model '  \"embd_pdrop\": 0.1'; --init-from "
+            "b/step-00000002 begins a new run with its parameters");
   EXPECT_EQ(refusal(train({"--steps=4", "--resume", path("none")})),
             "'none' is no checkpoint, with a file trainer.json, nor a folder "
             "of checkpoints, step-00000001 or the like");

@@ -83,13 +83,18 @@ TEST_F(SafeTensors, HeadersThatAreNone) {
   EXPECT_EQ(refusal(""), "'f.safetensors' is no safetensors file: it needs at "
                          "least 9 bytes, but got 0");
   EXPECT_EQ(refusal(bytesAs<int64_t>({100'000'001}) + "{}"),
-            "'f.safetensors' is no safetensors file, or cut off: its header "
-            "needs at most 100000000 bytes, but its length is 100000001 in a "
-            "file of 10");
+            "'f.safetensors' is no safetensors file: its header needs at most "
+            "100000000 bytes, but its length is 100000001");
   EXPECT_EQ(refusal(bytesAs<int64_t>({-1}) + "{}"),
-            "'f.safetensors' is no safetensors file, or cut off: its header "
-            "needs at most 100000000 bytes, but its length is "
-            "18446744073709551615 in a file of 10");
+            "'f.safetensors' is no safetensors file: its header needs at most "
+            "100000000 bytes, but its length is 18446744073709551615");
+  // The length of one that is cut off may begin as another kind of file does.
+  for (int length : {5336, 0x0280, 0x088b1f})
+    EXPECT_EQ(refusal(bytesAs<int64_t>({length}) + "{\"a\""),
+              "'f.safetensors' is no safetensors file, or cut off: it has 12 "
+              "bytes of at least " +
+                  std::to_string(8 + length) + ", 8 for a length and " +
+                  std::to_string(length) + " for its header");
   EXPECT_EQ(refusal(" {}", 0),
             "'f.safetensors' is no safetensors file: its header needs to begin "
             "with '{', but got the byte 0x20");
@@ -236,6 +241,12 @@ TEST_F(SafeTensors, Folders) {
                         "of the index, but got a string '"),
               std::string::npos)
         << name;
+  for (auto [file, kind] :
+       {std::pair("3", "a number"), std::pair("null", "null")})
+    EXPECT_EQ(refusalWith("{\"x\":" + std::string(file) + "}"),
+              "model.safetensors.index.json:2:20: error: the file of a tensor "
+              "needs to be a string, but got " +
+                  std::string(kind));
   EXPECT_EQ(refusalWith("[]"),
             "model.safetensors.index.json:2:15: error: an index needs a "
             "weight_map, an object with the file of each tensor, but got an "

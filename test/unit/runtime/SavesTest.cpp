@@ -396,10 +396,15 @@ TEST_F(Checkpoints, AnInterruptSavesItsStep) {
         << outcome.err;
     EXPECT_EQ(list(name), "LATEST step-00000001 ");
   }
-  // As under nohup.
-  signal(SIGHUP, SIG_IGN);
-  EXPECT_EQ(save("b", 3).status, 0);
-  EXPECT_EQ(list("b"), "LATEST step-00000003 ");
+  // As under nohup, and in the background of a script.
+  for (int each : {SIGHUP, SIGINT}) {
+    raised = each;
+    signal(each, SIG_IGN);
+    std::string name = "b" + std::to_string(each);
+    EXPECT_EQ(save(name, 3).status, 0);
+    EXPECT_EQ(list(name), "LATEST step-00000003 ");
+    signal(each, SIG_DFL);
+  }
 }
 
 // Twice at once is what a shell or a scheduler does; it is one interrupt.

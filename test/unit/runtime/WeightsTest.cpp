@@ -625,9 +625,23 @@ TEST_F(Weights, OtherFilesAreNamed) {
       "safetensors is read");
   EXPECT_EQ(refusalOf("a.h5", "\x89HDF\r\n\x1A\n"),
             "'a.h5' is an HDF5 file, but only safetensors is read");
+  // As pickle.dump and joblib write.
+  using namespace std::string_literals;
+  for (const std::string &bytes :
+       {"\x80\x02}q\x00X\x01\x00\x00\x00"
+        "aq\x01K\x01s."s,
+        "\x80\x03]q\x00(K\x01K\x02K\x03e."s,
+        "\x80\x04\x95\x0a\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01"
+        "a\x94K\x01s."s,
+        "\x80\x05\x95\x0a\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01"
+        "a\x94K\x01s."s})
+    EXPECT_EQ(refusalOf("model.safetensors", bytes),
+              "'model.safetensors' is pickled Python objects, but only "
+              "safetensors is read");
   EXPECT_EQ(refusalOf("config.json", "{}"),
             "'config.json' is no weights file; name its folder, or the "
             ".safetensors file");
+  std::filesystem::remove(folder.path + "model.safetensors");
   folder.write("pytorch_model.bin", "");
   EXPECT_TRUE(load(folder.path).empty());
   EXPECT_NE(std::string(error.text)
