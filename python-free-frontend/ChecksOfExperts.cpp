@@ -87,6 +87,15 @@ void ExpertChecker::checkBias(bool hasBias) {
                 "chosen with one");
 }
 
+/// As a list is written.
+static std::string join(ArrayRef<double> numbers) {
+  std::string text;
+  for (double number : numbers)
+    text +=
+        formatv("{0}{1}", text.empty() ? "" : ", ", format("%g", number)).str();
+  return text;
+}
+
 /// A factor for each type of term; and not those of Hugging Face beside
 /// Megatron's, which count the same rows in two ways.
 void ExpertChecker::checkTerms() {
@@ -103,14 +112,26 @@ void ExpertChecker::checkTerms() {
     return;
   }
   if (types != factors)
-    return error(factor, "needs as many numbers as " + type + " has types, " +
-                             Twine(types) + ", but got " + Twine(factors));
+    return error(factor,
+                 "needs as many numbers as " + type + " has types, " +
+                     Twine(types) + ", but got " + Twine(factors) + ": " +
+                     join(train.moeAuxLoss) +
+                     (factors > types && origins.lookup(factor).isOption()
+                          ? "; an option that is given again adds to "
+                            "its list"
+                          : ""));
   if (isNone && train.moeAuxLoss.front() > 0)
     warning(factor, "has no effect with " + type + " none");
-  if (model.hasAuxLoss && train.balancesLayers())
-    error(firstGiven({factor, "output_router_logits"}),
-          "needs output_router_logits false, whose loss balances the same "
-          "experts, of all layers together, with router_aux_loss_coef");
+  if (model.hasAuxLoss && model.auxLossCoefficient > 0 &&
+      train.balancesLayers())
+    error(factor,
+          formatv("needs to be 0 or left out where output_router_logits "
+                  "balances the same experts, of all layers together, with "
+                  "router_aux_loss_coef {0}, but got {1}; or write "
+                  "output_router_logits false",
+                  format("%g", model.auxLossCoefficient),
+                  join(train.moeAuxLoss)) +
+              nameDefaults({"router_aux_loss_coef"}));
 }
 
 /// What balances experts is there for them, and what is of all layers together

@@ -269,6 +269,15 @@ static std::optional<int64_t> parseWholeNumber(const Key &key,
   return std::nullopt;
 }
 
+/// What an item of a key that has one or several needs, or the only one.
+static std::string describeItem(const Key &key, const Value &item) {
+  std::string type = describeType(key);
+  StringRef one = type;
+  return item.kind == Value::List && one.consume_back(", or a list")
+             ? (one + " in its list").str()
+             : type;
+}
+
 static std::optional<double> parseNumber(const Key &key, const Value &value,
                                          Diagnostics &diagnostics) {
   std::optional<double> number;
@@ -277,7 +286,7 @@ static std::optional<double> parseNumber(const Key &key, const Value &value,
   std::string needs =
       number ? findBrokenBound(key, *number,
                                *number == 0 && isWrittenAsZero(value.text))
-             : describeType(key);
+             : describeItem(key, value);
   if (needs.empty())
     return number;
   diagnostics.error(key, value.origin,
@@ -420,8 +429,8 @@ static void assignWords(const Key &key, const Value &value,
   for (const Value &item : getItems(value)) {
     if (!is_contained(words, item.text))
       return diagnostics.error(key, item.origin,
-                               "needs " + describeType(key) + ", but got " +
-                                   describe(item) +
+                               "needs " + describeItem(key, item) +
+                                   ", but got " + describe(item) +
                                    explainWord(key, item, words));
     if (is_contained(given, item.text))
       return diagnostics.error(key, item.origin,

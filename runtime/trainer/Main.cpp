@@ -576,13 +576,12 @@ bool Trainer::runSteps(Error &error) {
   }
   log.clearProgress();
   bool isEarly = state.step < options.steps;
-  if (isEarly) {
+  if (isEarly)
     log.interrupted(state.step);
-    if (!metrics.interrupted(error))
-      return false;
-  }
   tell(Activity::Saving, saves.expectedSeconds());
-  if (!saves.atEnd(state, error) || !Log::flush(error))
+  // A disk without room for metrics costs no states.
+  if (!saves.atEnd(state, error) || (isEarly && !metrics.interrupted(error)) ||
+      !Log::flush(error))
     return false;
   tell(Activity::Looking);
   return isEarly || infer(/*isLast=*/true, error);
