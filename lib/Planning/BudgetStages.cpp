@@ -220,6 +220,20 @@ static TracedGraph findOps(const TracedGraph &traced, const Chunk &chunk) {
   return part;
 }
 
+/// Where gradients of weights have tasks of their own: what the program has
+/// beside the steps of chunks, so many bytes.
+static void noteWaiting(InFlightDiagnostic &error, func::FuncOp step,
+                        int64_t microBatches, int64_t bytes) {
+  if (microBatches > 0 && bytes > 0)
+    error.attachNote(step.getLoc())
+        << "beside that the program has " << remat::formatBytes(bytes)
+        << ", for what gradients of weights wait with from 'backward' to "
+           "'backward_weight', of "
+        << microBatches
+        << (microBatches == 1 ? " micro-batch" : " micro-batches")
+        << " at a time";
+}
+
 /// Says what the stage needs whose smallest plan is the largest, and why.
 static void refuseStages(func::FuncOp step, const TracedGraph &traced,
                          const Pipeline &pipeline, StagePlans &plans,
@@ -254,6 +268,8 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
       << ", with micro-batches in flight: " << most.inFlight[most.running]
       << "; what backward needs is kept of each, and one of them runs:";
   noteAlive(error, step, part, chunk.curve->getPlan(smallest[most.running]));
+  noteWaiting(error, step, solver::getMostWaiting(pipeline.schedule[tightest]),
+              least - baseBytes[tightest] - stage.getNeed(bytes));
   if (!budget.command.empty())
     error.attachNote(step.getLoc())
         << "this fits: " << budget.command << " " << fitting;

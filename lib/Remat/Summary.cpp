@@ -10,6 +10,7 @@
 #include "Decide.h"
 #include "Share.h"
 #include "reprise/Solver/Pipeline.h"
+#include "reprise/Solver/StageMoments.h"
 #include "reprise/Solver/StageSchedule.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -190,6 +191,7 @@ static LogicalResult addStages(func::FuncOp function, const Chunks &chunks,
     solver::InFlight peak = solver::getPeak(tasks, weights);
     for (auto [chunk, count] : llvm::zip(stage.chunks, peak.microBatches))
       chunk.inFlight = count;
+    stage.waiting = solver::getMostWaiting(tasks);
   }
   return success();
 }
@@ -475,7 +477,8 @@ static SmallVector<int64_t> listLayers(int64_t first, int64_t last) {
 }
 
 /// "layers 0-1, 3 micro-batches of 512.0 KiB; layers 4-5, 2 of 512.0 KiB: 2.5
-/// MiB in flight".
+/// MiB in flight"; where gradients of weights have tasks of their own, ",
+/// beside what these read of 2".
 static std::string formatStage(const StagePlan &stage) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -488,6 +491,9 @@ static std::string formatStage(const StagePlan &stage) {
        << " of " << formatBytes(chunk.savedBytes);
   }
   os << ": " << formatBytes(stage.getActivationBytes()) << " in flight";
+  if (stage.waiting)
+    os << ", beside what gradients of weights of " << stage.waiting
+       << " wait with";
   return text;
 }
 

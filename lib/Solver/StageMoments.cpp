@@ -77,6 +77,17 @@ reprise::solver::getMoments(const std::vector<PipelineTask> &stage,
   return all;
 }
 
+int64_t
+reprise::solver::getMostWaiting(const std::vector<PipelineTask> &stage) {
+  int64_t now = 0, most = 0, ended = 0;
+  for (const PipelineTask &task : stage) {
+    most = std::max(most, now += task.isBackward);
+    now -= task.isWeight;
+    ended += task.isWeight;
+  }
+  return ended > 0 ? most : 0;
+}
+
 int64_t reprise::solver::getNeed(const std::vector<StageMoment> &moments,
                                  const std::vector<ChunkBytes> &chunks) {
   int64_t most = 0;

@@ -143,7 +143,11 @@ int main(int argc, char **argv) {
     }
   }
   if (inputs.worst > 0)
-    return fail("needs the same inputs, but " + inputs.where + " differs");
+    return fail("needs the same inputs, but " + inputs.where + " differs" +
+                (firstInputs ? ""
+                             : "; --first-inputs compares those of the first "
+                               "file's micro-batches, where it has some of "
+                               "the second's"));
   llvm::outs() << "compared " << want->size()
                << " tensors: largest relative difference "
                << llvm::format("%.3g", comparison.worst) << " in "

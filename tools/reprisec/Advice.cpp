@@ -130,10 +130,17 @@ bool Adviser::fitsStages(Description description, int64_t stages) const {
 }
 
 /// What makes a step smaller and can still be asked for, by what it changes of
-/// training: nothing but rounding first.
+/// training: nothing, then nothing but rounding first.
 static std::vector<Change> listChanges(const Description &description) {
   const frontend::Train &train = description.train;
+  const frontend::Parallel &parallel = description.parallel;
   std::vector<Change> changes;
+  if (parallel.stages > 1 && parallel.virtualStages == 1 &&
+      !llvm::is_contained({"", "1f1b"}, parallel.schedule))
+    changes.push_back(
+        {"--pipeline-schedule=1f1b", [](Description &description) {
+           description.parallel.schedule = "1f1b";
+         }});
   if (train.microBatchSize > 1) {
     // As many samples a step as before.
     std::string batch =

@@ -85,6 +85,9 @@ struct ChunkPlan {
 /// What a pipeline stage keeps when it keeps most.
 struct StagePlan {
   std::vector<ChunkPlan> chunks; ///< by virtual stage
+  /// The most micro-batches between their backward task and the end of that of
+  /// gradients of weights: what these read is kept beside, by the program.
+  int64_t waiting = 0;
 
   int64_t getActivationBytes() const;
 };

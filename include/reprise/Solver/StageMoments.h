@@ -39,6 +39,10 @@ struct StageMoment {
 std::vector<StageMoment> getMoments(const std::vector<PipelineTask> &stage,
                                     int64_t virtualStages, bool onlyBackward);
 
+/// The most micro-batches of a stage whose backward task has begun and whose
+/// task of weights has not ended; 0 without tasks of weights.
+int64_t getMostWaiting(const std::vector<PipelineTask> &stage);
+
 /// Bytes of a chunk.
 struct ChunkBytes {
   int64_t kept = 0; ///< of a micro-batch in flight
