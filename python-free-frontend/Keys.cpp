@@ -501,7 +501,7 @@ static const Key rows[] = {
      parallel<&Parallel::reductionGroups>, Need::Unset, "data_parallel_size",
      "Groups of consecutive micro-batches of a step, whose gradients are "
      "summed first; results are the same for all numbers of ranks that divide "
-     "theirs",
+     "theirs, but with `expert_model_parallel_size` above 1",
      Bound::Positive, "", "", 1 << 20},
     {"tensor_model_parallel_size", "parallel",
      parallel<&Parallel::tensorParallel>, Need::Defaulted, "1",

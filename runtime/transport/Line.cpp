@@ -288,11 +288,15 @@ bool Line::isOver() const {
   auto hasEnded = [](const Connection &each) {
     return each.rank > 0 && each.isBye;
   };
+  auto hasCome = [](const Connection &each) { return each.rank > 0; };
+  auto areAll = [&](auto is) {
+    return std::count_if(connections.begin(), connections.end(), is) ==
+           board.numRanks - 1;
+  };
   if (self != 0)
     return std::none_of(connections.begin(), connections.end(), isOpen);
-  return board.isAborted() ||
-         std::count_if(connections.begin(), connections.end(), hasEnded) ==
-             board.numRanks - 1;
+  // Who comes late hears the reason.
+  return board.isAborted() ? areAll(hasCome) : areAll(hasEnded);
 }
 
 bool Line::isFirstGone() const {

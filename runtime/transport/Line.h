@@ -63,8 +63,8 @@ public:
 
   /// Whether a rank is connected and has not ended.
   bool hears(int rank) const;
-  /// Whether this watcher may end: rank 0's once all others have ended, another
-  /// one once rank 0's has.
+  /// Whether this watcher may end: rank 0's once all others have ended, or have
+  /// come for the reason to end; another one once rank 0's has.
   bool isOver() const;
   /// Once there is a reason to end: whether rank 0's watcher cannot say it.
   bool isFirstGone() const;
