@@ -129,20 +129,6 @@ static int64_t getLayerBytes(const LayerShape &shape,
   return bytes;
 }
 
-/// The first layer of the segment of full recompute that `layer` is in, which
-/// has the number `index` in its chunk; none if it is in none.
-static std::optional<int64_t> getSegment(const megatron::Options &options,
-                                         bool isFurther, int64_t layer,
-                                         int64_t index) {
-  if (options.granularity != "full")
-    return std::nullopt;
-  bool isUniform = options.method == "uniform";
-  if (isUniform && !isFurther)
-    return layer - index % options.numLayers;
-  bool isAlone = isFurther ? isUniform : index < options.numLayers;
-  return isAlone ? std::optional<int64_t>(layer) : std::nullopt;
-}
-
 static std::map<int64_t, LayerShape> describeLayers(func::FuncOp step) {
   std::map<int64_t, LayerShape> shapes;
   for (Operation &op : nn::getForward(step.getBody().front())) {
@@ -181,7 +167,7 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
     return layer;
   };
   std::set<int64_t> further = getFurtherLayers(step);
-  Reference reference = {parallelism, {}, {}, {}, {}};
+  Reference reference = {parallelism, {}, {}, {}};
   bool hasExperts = llvm::any_of(
       shapes, [](const auto &known) { return known.second.experts != 0; });
   if (hasExperts)
@@ -196,13 +182,9 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
     std::string fault = megatron::checkDivision(shape, parallelism);
     if (!fault.empty())
       return step.emitError("layer ") << layer << " " << fault;
-    int64_t index = getIndexInChunk(layer);
-    bool isFurther = further.count(layer);
     reference.layerBytes[layer] =
-        getLayerBytes(shape, parallelism, options, isFurther, index);
-    if (auto first = getSegment(options, isFurther, layer, index))
-      reference.segmentBytes[*first] +=
-          megatron::getLayerBytes(shape, parallelism, /*options=*/{}, layer);
+        getLayerBytes(shape, parallelism, options, further.count(layer),
+                      getIndexInChunk(layer));
   }
   return reference;
 }

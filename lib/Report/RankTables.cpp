@@ -14,13 +14,7 @@ using namespace reprise::report;
 namespace json = llvm::json;
 
 using llvm::raw_ostream;
-using llvm::SmallVector;
 using remat::formatBytes;
-
-/// Of full recompute; needs `plan.reference`.
-static bool hasReplays(const Plan &plan) {
-  return !plan.reference->segmentBytes.empty();
-}
 
 /// "a rank, one of 8 that share each layer and its positions, and one of 4 that
 /// have other experts"
@@ -58,8 +52,9 @@ static std::string formatStates(const megatron::Parallelism &parallelism) {
   if (ranks > 1)
     text += ", which " + std::to_string(ranks) + " ranks share";
   if (experts != ranks)
-    text += ", those of experts " +
-            (experts > 1 ? std::to_string(experts) + " ranks" : "none");
+    text += (ranks > 1 ? ", those of experts " : ", which of experts ") +
+            (experts > 1 ? std::to_string(experts) + " ranks" : "none") +
+            (ranks > 1 ? "" : " share");
   return text;
 }
 
@@ -69,30 +64,21 @@ void report::printRanks(raw_ostream &os, const Plan &plan) {
   os << "\n";
   if (std::string model = formatModel(*plan.reference); !model.empty())
     printText(os, "the model has " + model);
-  printText(os,
-            "Megatron's accounting of " +
-                formatRank(plan.reference->parallelism) + ": " +
-                formatStates(plan.reference->parallelism) +
-                "; activations of micro-batches in flight" +
-                (hasReplays(plan) ? "; and the segment that is replayed" : ""));
+  printText(os, "Megatron's accounting of " +
+                    formatRank(plan.reference->parallelism) + ": " +
+                    formatStates(plan.reference->parallelism) +
+                    "; activations of micro-batches in flight");
   using Kind = TextTable::Kind;
-  SmallVector<TextTable::Column> columns = {{"stage", Kind::Number},
-                                            {"parameters", Kind::Number},
-                                            {"states", Kind::Number},
-                                            {"activations", Kind::Number}};
-  if (hasReplays(plan))
-    columns.push_back({"replayed", Kind::Number});
-  columns.push_back({"peak", Kind::Number});
-  TextTable table(columns);
-  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks)) {
-    TextTable::Line line = {
-        std::to_string(number), std::to_string(rank.getParameters()),
-        formatBytes(rank.getStateBytes()), formatBytes(rank.activationBytes)};
-    if (hasReplays(plan))
-      line.push_back(formatBytes(rank.replayBytes));
-    line.push_back(formatBytes(rank.getPeakBytes()));
-    table.add(std::move(line));
-  }
+  TextTable table({{"stage", Kind::Number},
+                   {"parameters", Kind::Number},
+                   {"states", Kind::Number},
+                   {"activations", Kind::Number},
+                   {"peak", Kind::Number}});
+  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks))
+    table.add({std::to_string(number), std::to_string(rank.getParameters()),
+               formatBytes(rank.getStateBytes()),
+               formatBytes(rank.activationBytes),
+               formatBytes(rank.getPeakBytes())});
   table.print(os);
 }
 
@@ -109,8 +95,6 @@ void report::writeRanks(json::OStream &json, const Plan &plan) {
         json.attribute("gradient_bytes", rank.getGradientBytes());
         json.attribute("optimizer_bytes", rank.getOptimizerBytes());
         json.attribute("activation_bytes", rank.activationBytes);
-        if (hasReplays(plan))
-          json.attribute("replay_bytes", rank.replayBytes);
         json.attribute("peak_bytes", rank.getPeakBytes());
       });
   });
@@ -120,8 +104,8 @@ json::Value report::describeRanks(const Plan &plan) {
   if (!plan.reference || plan.reference->ranks.empty())
     return nullptr;
   json::Array rows;
-  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks)) {
-    json::Object row{
+  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks))
+    rows.push_back(json::Object{
         {"stage", std::to_string(number)},
         {"parameters", std::to_string(rank.getParameters())},
         {"own", formatBytes(rank.getParameterBytes())},
@@ -129,14 +113,9 @@ json::Value report::describeRanks(const Plan &plan) {
         {"optimizer", formatBytes(rank.getOptimizerBytes())},
         {"activations", formatBytes(rank.activationBytes)},
         {"peak", formatBytes(rank.getPeakBytes())},
-    };
-    if (hasReplays(plan))
-      row["replayed"] = formatBytes(rank.replayBytes);
-    rows.push_back(std::move(row));
-  }
+    });
   return json::Object{{"who", formatRank(plan.reference->parallelism)},
                       {"states", formatStates(plan.reference->parallelism)},
                       {"model", formatModel(*plan.reference)},
-                      {"replays", hasReplays(plan)},
                       {"rows", std::move(rows)}};
 }

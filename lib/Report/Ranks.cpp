@@ -42,9 +42,8 @@ private:
   llvm::StringMap<bool> isFrozen;                 ///< by parameter
   std::set<std::pair<std::string, int64_t>> seen; ///< of a stage
   std::vector<megatron::Rank> ranks;
-  /// Bytes of a micro-batch that are kept, by stage and virtual stage, and
-  /// those of the largest segment that is replayed.
-  std::vector<std::vector<int64_t>> kept, replayed;
+  /// Bytes of a micro-batch that are kept, by stage and virtual stage.
+  std::vector<std::vector<int64_t>> kept;
   bool isBehindLayers = false;
   int64_t positions = 0; ///< of a micro-batch
 };
@@ -59,7 +58,6 @@ RankCounter::RankCounter(func::FuncOp step, const Reference &reference,
       isFrozen[parameter.getName()] = parameter.getFrozen();
   for (const remat::StagePlan &stage : stages)
     kept.emplace_back(stage.chunks.size(), 0);
-  replayed = kept;
   for (megatron::Rank &rank : ranks) {
     rank.optimizerRanks = reference.parallelism.optimizerRanks;
     rank.expertOptimizerRanks = reference.parallelism.expertOptimizerRanks;
@@ -204,41 +202,13 @@ void RankCounter::countOutside(Operation *op, int64_t stage) {
   }
 }
 
-/// What is known of `layer`, or 0.
-static int64_t lookup(const std::map<int64_t, int64_t> &bytes, int64_t layer) {
-  auto known = bytes.find(layer);
-  return known == bytes.end() ? 0 : known->second;
-}
-
 void RankCounter::countLayers() {
-  for (auto [bytes, segments, stage] : llvm::zip(kept, replayed, stages))
-    for (auto [sum, segment, chunk] : llvm::zip(bytes, segments, stage.chunks))
-      for (int64_t number = 0; number < chunk.numLayers; ++number) {
-        int64_t layer = chunk.firstLayer + number;
-        sum += lookup(reference.layerBytes, layer);
-        segment = std::max(segment, lookup(reference.segmentBytes, layer));
-      }
-}
-
-/// The most bytes at the beginning of a backward task, which replays a segment
-/// of `replayed` bytes of its virtual stage, where each micro-batch in flight
-/// has `kept`.
-static int64_t getMostInReplays(ArrayRef<solver::PipelineTask> tasks,
-                                ArrayRef<int64_t> kept,
-                                ArrayRef<int64_t> replayed) {
-  bool splitsWeights = llvm::any_of(
-      tasks, [](const solver::PipelineTask &task) { return task.isWeight; });
-  int64_t now = 0, most = 0;
-  for (const solver::PipelineTask &task : tasks) {
-    int64_t bytes = kept[task.virtualStage];
-    if (!task.isBackward && !task.isWeight)
-      now += bytes;
-    if (task.isBackward)
-      most = std::max(most, now + replayed[task.virtualStage]);
-    if (splitsWeights ? task.isWeight : task.isBackward)
-      now -= bytes;
-  }
-  return most;
+  for (auto [bytes, stage] : llvm::zip(kept, stages))
+    for (auto [sum, chunk] : llvm::zip(bytes, stage.chunks))
+      for (int64_t layer = 0; layer < chunk.numLayers; ++layer)
+        if (auto known = reference.layerBytes.find(chunk.firstLayer + layer);
+            known != reference.layerBytes.end())
+          sum += known->second;
 }
 
 std::vector<megatron::Rank> RankCounter::count() {
@@ -256,12 +226,8 @@ std::vector<megatron::Rank> RankCounter::count() {
   countLayers();
   solver::PipelineSchedule schedule = solver::simulate(remat::getPipelineShape(
       step, stages.size(), stages.front().chunks.size()));
-  for (auto [rank, tasks, bytes, segments] :
-       llvm::zip(ranks, schedule, kept, replayed)) {
+  for (auto [rank, tasks, bytes] : llvm::zip(ranks, schedule, kept))
     rank.activationBytes = solver::getPeak(tasks, bytes).bytes;
-    int64_t most = getMostInReplays(tasks, bytes, segments);
-    rank.replayBytes = std::max<int64_t>(most - rank.activationBytes, 0);
-  }
   return std::move(ranks);
 }
 

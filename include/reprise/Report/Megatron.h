@@ -61,7 +61,6 @@ struct Rank {
   int64_t trained = 0, trainedOfExperts = 0, frozen = 0; ///< parameters
   int64_t optimizerRanks = 1, expertOptimizerRanks = 1;  ///< that share 12
   int64_t activationBytes = 0; ///< of micro-batches in flight
-  int64_t replayBytes = 0;     ///< beside these, of a segment that is replayed
 
   int64_t getTrained() const { return trained + trainedOfExperts; }
   int64_t getParameters() const { return getTrained() + frozen; }
@@ -71,9 +70,7 @@ struct Rank {
   int64_t getStateBytes() const {
     return getParameterBytes() + getGradientBytes() + getOptimizerBytes();
   }
-  int64_t getPeakBytes() const {
-    return getStateBytes() + activationBytes + replayBytes;
-  }
+  int64_t getPeakBytes() const { return getStateBytes() + activationBytes; }
 };
 
 /// How the ranks of a tensor-parallel group share a parameter.

@@ -47,11 +47,8 @@ struct ModelSize {
 struct Reference {
   megatron::Parallelism parallelism;
   std::map<int64_t, int64_t> layerBytes; ///< of one rank, by layer
-  /// What all layers of a segment that is replayed would keep without that, by
-  /// its first layer.
-  std::map<int64_t, int64_t> segmentBytes;
-  std::vector<megatron::Rank> ranks; ///< one of each pipeline stage
-  std::optional<ModelSize> model;    ///< of one with experts
+  std::vector<megatron::Rank> ranks;     ///< one of each pipeline stage
+  std::optional<ModelSize> model;        ///< of one with experts
 };
 
 /// What is known of an op of the forward pass beside what is decided.
