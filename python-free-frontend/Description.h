@@ -71,10 +71,10 @@ struct Model {
   std::vector<int64_t> denseLayers;
   int64_t firstExperts = 0; ///< The first layer that may have experts.
   std::optional<int64_t> sharedWidth; ///< Of the expert that all share.
-  int64_t numShared = 0;     ///< Experts that all share, as wide as others.
-  std::string expertLayers;  ///< As Megatron says it; resolved when read.
-  int64_t vocabMultiple = 1; ///< What Megatron fills it up to; checked.
-  double routedScale = 1;    ///< Of the weights of a token's experts.
+  int64_t numShared = 0;       ///< Experts that all share, as wide as others.
+  std::string expertLayers;    ///< As Megatron says it; resolved when read.
+  int64_t vocabMultiple = 128; ///< What Megatron fills it up to; checked.
+  double routedScale = 1;      ///< Of the weights of a token's experts.
   std::string choice; ///< "greedy" or "group_limited_greedy"; empty: by groups.
   std::optional<int64_t> numGroups;  ///< Of experts; unset: one.
   std::optional<int64_t> keptGroups; ///< Of a token; unset: all.

@@ -478,7 +478,7 @@ static SmallVector<int64_t> listLayers(int64_t first, int64_t last) {
 
 /// "layers 0-1, 3 micro-batches of 512.0 KiB; layers 4-5, 2 of 512.0 KiB: 2.5
 /// MiB in flight"; where gradients of weights have tasks of their own, ",
-/// beside what these read of 2".
+/// beside what gradients of weights of 2 wait with".
 static std::string formatStage(const StagePlan &stage) {
   std::string text;
   llvm::raw_string_ostream os(text);

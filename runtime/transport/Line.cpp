@@ -295,8 +295,10 @@ bool Line::isOver() const {
   };
   if (self != 0)
     return std::none_of(connections.begin(), connections.end(), isOpen);
-  // Who comes late hears the reason.
-  return board.isAborted() ? areAll(hasCome) : areAll(hasEnded);
+  if (!board.isAborted())
+    return areAll(hasEnded);
+  // Who knows the place may come late, and hears the reason.
+  return !board.hasPlace.load() || areAll(hasCome);
 }
 
 bool Line::isFirstGone() const {

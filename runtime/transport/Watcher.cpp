@@ -132,6 +132,7 @@ void Watcher::killAll() {
         each.isRunning = false;
       areGone = areGone && !each.isRunning;
     }
+    isLeftBehind = !areGone;
     if (areGone || now() > end)
       break;
     usleep(5'000);
@@ -318,7 +319,8 @@ int Watcher::watch(Error &error) {
 
 int Watcher::takeResult(Error &error) {
   const int status = children[0].status;
-  if (first == 0 && settings.ended)
+  // A rank that waits for a dead disk would have this process wait, too.
+  if (first == 0 && settings.ended && board.isAborted() && !isLeftBehind)
     settings.ended(board.context);
   if (!board.isAborted())
     return WEXITSTATUS(status);

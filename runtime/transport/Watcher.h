@@ -75,7 +75,7 @@ private:
   sigset_t signals, before;
   bool isBlocked = false, hasCalled = false;
   /// The rank has ended, perhaps since another has; and a second ago.
-  bool hasFollowed = false, isLate = false;
+  bool hasFollowed = false, isLate = false, isLeftBehind = false;
   int followed = 0,
       waited = 0; ///< Beats since; since there is a reason to end.
 };
