@@ -174,6 +174,7 @@ void reprise::runtime::describeInterrupt(const Activity &activity, double now,
     snprintf(about, sizeof(about), " (about %.0f s)", left);
   char what[128];
   snprintf(what, sizeof(what), doing, step);
-  snprintf(text, size, "interrupted: %s%s; Ctrl-C again ends %s", what, about,
+  snprintf(text, size, "interrupted: %s%s; %s again ends %s", what, about,
+           isLeftIgnored(SIGINT) ? "SIGTERM" : "Ctrl-C",
            saves ? "without saving" : "at once");
 }
