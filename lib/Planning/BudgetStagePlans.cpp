@@ -32,7 +32,8 @@ static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
 StagePlans::StagePlans(const Pipeline &pipeline, ArrayRef<int64_t> baseBytes,
                        MeasurePoints measure)
-    : pipeline(pipeline), baseBytes(baseBytes), measure(std::move(measure)) {
+    : pipeline(pipeline), baseBytes(baseBytes.vec()),
+      measure(std::move(measure)) {
   bool isSolved = llvm::none_of(
       pipeline.stages, [](const Stage &stage) { return stage.curve.empty(); });
   if (isSolved)

@@ -52,6 +52,19 @@ getTimes(const solver::StepGraph &graph,
   return times;
 }
 
+/// Of a table that embedding and head share the head's stage alone makes a
+/// gradient from nothing: a gradient of rows is added to.
+static int64_t getWrittenBytes(const TracedGraph &traced,
+                               const solver::StepStage &stage) {
+  int64_t bytes = 0;
+  for (const solver::StepOp &op : stage.graph.ops)
+    for (int64_t value : op.writes)
+      if (llvm::is_contained(traced.writtenGradients, stage.values[value]))
+        bytes += llvm::alignTo(stage.graph.values[value].bytes,
+                               stage.graph.alignment);
+  return bytes;
+}
+
 FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
                                           const TracedGraph &traced,
                                           remat::ChunksAttr chunks) {
@@ -106,6 +119,7 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
                    nullptr,
                    {}};
     chunk.times = getTimes(chunk.step.graph, pipeline.schedule[stage]);
+    pipeline.stages[stage].writtenBytes += getWrittenBytes(traced, chunk.step);
     pipeline.stages[stage].chunks.push_back(std::move(chunk));
     first += count;
   }
@@ -237,7 +251,7 @@ static void noteWaiting(InFlightDiagnostic &error, func::FuncOp step,
 /// Says what the stage needs whose smallest plan is the largest, and why.
 static void refuseStages(func::FuncOp step, const TracedGraph &traced,
                          const Pipeline &pipeline, StagePlans &plans,
-                         const Budget &budget, ArrayRef<int64_t> baseBytes) {
+                         const Budget &budget, ArrayRef<int64_t> leastBase) {
   auto [least, tightest] = plans.findLeast();
   std::string fitting = getFitting(budget.kind, least);
   InFlightDiagnostic error =
@@ -246,10 +260,13 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
       << " with the smallest plans found, but the budget is "
       << remat::formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); "
       << fitting << " fits";
-  if (int64_t base = baseBytes[tightest])
+  if (int64_t base = leastBase[tightest])
     error << "; " << remat::formatBytes(base)
-          << " of it outlive the step: parameters, gradients, optimizer and "
-             "batch";
+          << " of it outlive the step: parameters, "
+          << (pipeline.stages[tightest].writtenBytes
+                  ? "gradients that are added to"
+                  : "gradients")
+          << ", optimizer and batch";
   // Of its chunks the one that runs when the stage needs most.
   const Stage &stage = pipeline.stages[tightest];
   ArrayRef<size_t> smallest = stage.curve.front().points;
@@ -269,7 +286,7 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
       << "; what backward needs is kept of each, and one of them runs:";
   noteAlive(error, step, part, chunk.curve->getPlan(smallest[most.running]));
   noteWaiting(error, step, solver::getMostWaiting(pipeline.schedule[tightest]),
-              least - baseBytes[tightest] - stage.getNeed(bytes));
+              least - plans.getBaseBytes(tightest) - stage.getNeed(bytes));
   if (!budget.command.empty())
     error.attachNote(step.getLoc())
         << "this fits: " << budget.command << " " << fitting;
@@ -348,9 +365,10 @@ static void addBounds(PipelineReport &report) {
       point.boundSeconds = bound - report.bareSeconds;
 }
 
-/// What is asked, and the certificates of the chunks without a plan.
+/// What is asked, and the certificates of the chunks without a plan. Plans are
+/// counted with `base`; the certificates have bytes that no program is below.
 static PipelineReport beginReport(ModuleOp module, const Pipeline &pipeline,
-                                  const std::vector<int64_t> &states,
+                                  const std::vector<int64_t> &base,
                                   const Budget &budget, const CostTable &costs,
                                   const BudgetSettings &settings) {
   int64_t stages = pipeline.shape.stages;
@@ -361,9 +379,9 @@ static PipelineReport beginReport(ModuleOp module, const Pipeline &pipeline,
   solver::PipelineCertificate &certificate = report.certificate;
   certificate.shape = pipeline.shape;
   certificate.budgetBytes = budget.bytes;
-  certificate.baseBytes = budget.kind == Budget::Kind::Memory
-                              ? states
-                              : std::vector<int64_t>(states.size(), 0);
+  for (auto [own, stage] : llvm::zip(base, pipeline.stages))
+    certificate.baseBytes.push_back(
+        std::max<int64_t>(own - stage.writtenBytes, 0));
   certificate.chunks.resize(stages * pipeline.shape.virtualStages);
   for (auto [number, chunk] : llvm::enumerate(certificate.chunks)) {
     chunk.weightSeconds =
@@ -403,12 +421,11 @@ static void settleStages(const Pipeline &pipeline, StagePlans &plans,
 /// What a stage's certified plan comes to beside the one that was asked for;
 /// notes in `certificate` the replays that are for nothing.
 static StageReport describeStage(const Pipeline &pipeline, int64_t number,
-                                 int64_t point, int64_t asked,
+                                 int64_t point, int64_t asked, int64_t base,
                                  int64_t stateBytes,
                                  solver::PipelineCertificate &certificate) {
   const Stage &stage = pipeline.stages[number];
   const Stage::Point &own = stage.curve[point], &most = stage.curve[asked];
-  int64_t base = certificate.baseBytes[number];
   StageReport report;
   report.mostBytes = stage.curve.back().peak + base;
   report.plannedBytes = base + solver::getStageNeed(certificate, number);
@@ -435,10 +452,11 @@ static StageReport describeStage(const Pipeline &pipeline, int64_t number,
 }
 
 /// What the stages take is what their programs do, where there are any, and so
-/// is what they take when they keep all.
+/// is what they take when they keep all. The certificate has what a program
+/// takes beyond its chunks.
 static void addProgramBytes(const Pipeline &pipeline, StagePlans &plans,
                             ArrayRef<int64_t> points, ArrayRef<int64_t> asked,
-                            std::vector<StageReport> &stages) {
+                            PipelineReport &report) {
   std::vector<int64_t> last;
   for (const Stage &stage : pipeline.stages)
     last.push_back(int64_t(stage.curve.size()) - 1);
@@ -448,10 +466,16 @@ static void addProgramBytes(const Pipeline &pipeline, StagePlans &plans,
                        all = plans.getProgramBytes(last);
   if (bytes.empty() || most.empty() || all.empty())
     return;
-  for (auto [number, stage] : llvm::enumerate(stages)) {
+  solver::PipelineCertificate &certificate = report.certificate;
+  for (auto [number, stage] : llvm::enumerate(report.stages)) {
     stage.plannedBytes = bytes[number];
     stage.askedBytes = most[number];
     stage.mostBytes = all[number];
+    int64_t chunks = certificate.baseBytes[number] +
+                     solver::getStageNeed(certificate, number);
+    // Chunks by themselves may be packed worse than the program.
+    certificate.besideBytes.push_back(
+        std::max<int64_t>(bytes[number] - chunks, 0));
   }
 }
 
@@ -526,10 +550,13 @@ planning::solveStages(const Phases &phases, ModuleOp module,
   solveChunks(*pipeline);
 
   std::vector<int64_t> states = getStateBytes(step, *traced, *pipeline, chunks);
+  std::vector<int64_t> base = states;
+  if (budget.kind == Budget::Kind::Activations)
+    base.assign(base.size(), 0);
   PipelineReport report =
-      beginReport(module, *pipeline, states, budget, costs, settings);
+      beginReport(module, *pipeline, base, budget, costs, settings);
   solver::PipelineCertificate &certificate = report.certificate;
-  StagePlans plans(*pipeline, certificate.baseBytes,
+  StagePlans plans(*pipeline, base,
                    getMeasure(module, *traced, *pipeline, settings));
   FailureOr<SmallVector<int64_t>> asked =
       planStages(step, *traced, *pipeline, plans, budget, certificate);
@@ -545,16 +572,16 @@ planning::solveStages(const Phases &phases, ModuleOp module,
   settleStages(*pipeline, plans, *asked, points, certificate);
   for (int64_t number = 0; number < pipeline->shape.stages; ++number)
     report.stages.push_back(describeStage(*pipeline, number, points[number],
-                                          (*asked)[number], states[number],
-                                          certificate));
-  addProgramBytes(*pipeline, plans, points, *asked, report.stages);
+                                          (*asked)[number], base[number],
+                                          states[number], certificate));
+  addProgramBytes(*pipeline, plans, points, *asked, report);
   solver::computeSpans(certificate);
   dropSlack(certificate);
   if (settings.hasBounds)
     addBounds(report);
   if (settings.hasBaselines) {
-    FailureOr<std::vector<BudgetChoice>> baselines = tryStageBaselines(
-        step, **whatIf, costs, settings, budget.bytes, certificate.baseBytes);
+    FailureOr<std::vector<BudgetChoice>> baselines =
+        tryStageBaselines(step, **whatIf, costs, settings, budget.bytes, base);
     if (failed(baselines))
       return step.emitError("needs to become a schedule without what is "
                             "decided of it, to be compared with Megatron's "

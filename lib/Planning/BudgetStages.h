@@ -67,6 +67,9 @@ struct Stage {
     std::vector<size_t> points; ///< of each chunk's curve
   };
   std::vector<Chunk> chunks;
+  /// Of gradients that a step makes from nothing: in the program these lie
+  /// among activations, from there on.
+  int64_t writtenBytes = 0;
   std::vector<solver::StageMoment> moments;
   std::vector<Point> curve; ///< peaks grow, seconds fall
 
@@ -156,6 +159,9 @@ public:
   };
   Least findLeast();
 
+  /// Bytes that are counted for a stage beside the step.
+  int64_t getBaseBytes(size_t stage) const { return baseBytes[stage]; }
+
   /// What the program of each stage takes; empty if one has none.
   std::vector<int64_t> getProgramBytes(llvm::ArrayRef<int64_t> points);
 
@@ -191,7 +197,7 @@ private:
   void compile(llvm::ArrayRef<int64_t> points, llvm::ArrayRef<int64_t> stages);
 
   const Pipeline &pipeline;
-  llvm::ArrayRef<int64_t> baseBytes;
+  std::vector<int64_t> baseBytes;
   MeasurePoints measure;
   std::vector<Fit> fits; ///< spans fall
   /// Of the chunks of a stage, by point of their curves.

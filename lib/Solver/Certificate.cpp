@@ -258,6 +258,8 @@ void reprise::solver::writeCertificate(std::ostream &out,
   writer.field("kind", std::string("pipeline"));
   writer.field("budget_bytes", certificate.budgetBytes);
   writer.list("base_bytes", certificate.baseBytes);
+  if (!certificate.besideBytes.empty())
+    writer.list("beside_bytes", certificate.besideBytes);
   writer.field("stages", certificate.shape.stages);
   writer.field("virtual_stages", certificate.shape.virtualStages);
   writer.field("micro_batches", certificate.shape.microBatches);

@@ -373,6 +373,9 @@ static void printPipeline(const verify::CertificateFigures &figures) {
                 stage.replay, stage.bound);
     if (stage.slack > 0)
       std::printf(", %.9g s more for nothing", stage.slack);
+    if (stage.beside > 0)
+      std::printf("; %lld bytes of the peak are there once a step",
+                  static_cast<long long>(stage.beside));
     std::printf("\n");
   }
   std::printf("schedule %.9g s\n", figures.span);

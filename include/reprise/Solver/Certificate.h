@@ -200,9 +200,13 @@ struct PipelineCertificate {
 
   PipelineShape shape;
   int64_t budgetBytes = 0; ///< of each stage
-  /// Of each stage, what outlives the step and comes out of its budget; 0 for a
-  /// budget of activations.
+  /// Of each stage, bytes that every program has all the time, which come out
+  /// of its budget; 0 for a budget of activations.
   std::vector<int64_t> baseBytes;
+  /// Of each stage, bytes of its packed program beyond these and its chunks,
+  /// such as those that a step has once, not once a micro-batch. None where
+  /// there are no programs.
+  std::vector<int64_t> besideBytes;
   /// From the first task of the schedule to the end of its last, replays
   /// included, without the update; and no plans within the budget take less.
   double spanSeconds = 0, lowerBoundSeconds = 0;

@@ -474,6 +474,16 @@ TEST(PipelineCertificateTest, RefusesLies) {
     expect(
         lie([](PipelineCertificate &wrong) { wrong.baseBytes.push_back(0); }),
         "needs bytes for each of ");
+    // What a step has once, as much as the budget or of too many stages.
+    expect(lie([](PipelineCertificate &wrong) {
+             wrong.besideBytes.assign(wrong.shape.stages, 0);
+             wrong.besideBytes.front() = wrong.budgetBytes;
+           }),
+           "stage 0 needs ");
+    expect(lie([](PipelineCertificate &wrong) {
+             wrong.besideBytes.assign(wrong.shape.stages + 1, 0);
+           }),
+           "needs bytes for each of ");
     expect(lie([](PipelineCertificate &wrong) { wrong.chunks.pop_back(); }),
            "needs a chunk for each virtual stage of each stage, but got ");
     // Chunks of another model, on another machine, or with more to spend.

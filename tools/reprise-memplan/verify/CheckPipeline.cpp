@@ -213,7 +213,8 @@ static std::optional<Fault> checkStages(const Pipeline &pipeline,
                        ", is above the " + all + " that it replays"};
     }
     stage.base = pipeline.base[s];
-    stage.peak += pipeline.base[s];
+    stage.beside = pipeline.beside[s];
+    stage.peak += pipeline.base[s] + stage.beside;
     if (pipeline.pricedTasks)
       stage.peak = getNeed(pipeline, schedule, s);
   }

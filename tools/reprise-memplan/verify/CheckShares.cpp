@@ -95,7 +95,7 @@ __int128 reprise::verify::getNeed(const Pipeline &pipeline,
     if (task.isBackward)
       now -= kept[v];
   }
-  return most + pipeline.base[stage];
+  return most + pipeline.base[stage] + pipeline.beside[stage];
 }
 
 /// A chunk is one of a pipeline's step, of one model on one machine.
@@ -130,6 +130,8 @@ std::optional<Fault> reprise::verify::checkShares(const Pipeline &pipeline,
                                                   const Schedule &schedule) {
   std::vector<__int128> needs(pipeline.base.begin(), pipeline.base.end());
   std::vector<__int128> shares = needs;
+  for (int64_t s = 0; s < pipeline.stages; ++s)
+    needs[s] += pipeline.beside[s];
   for (size_t c = 0; c < pipeline.chunks.size(); ++c) {
     if (std::optional<Fault> fault = checkChunk(pipeline, c))
       return fault;

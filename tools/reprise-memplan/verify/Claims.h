@@ -239,6 +239,8 @@ struct Pipeline {
   /// Micro-batches that go through all chunks of a stage before others begin.
   int64_t group = 1;
   std::vector<int64_t> base; ///< of each stage
+  /// Of each stage, what its program takes beyond that and its chunks.
+  std::vector<int64_t> beside;
   double span = 0, bound = 0;
   size_t spanAt = 0, boundAt = 0;
   std::vector<Chunk> chunks; ///< in the order of the model

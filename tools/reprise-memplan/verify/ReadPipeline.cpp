@@ -110,14 +110,28 @@ static std::optional<Fault> readSchedule(Reader &reader, const Object &object,
   return std::nullopt;
 }
 
+/// Bytes of each stage, of which none has more than its budget.
+static std::optional<Fault> readOfStages(Reader &reader, const Json &list,
+                                         const Pipeline &pipeline,
+                                         std::vector<int64_t> &bytes) {
+  bytes.clear();
+  for (const Json &element : reader.readList(list))
+    bytes.push_back(reader.readInteger(element, 0, pipeline.budget, "bytes"));
+  if (!reader.fault && int64_t(bytes.size()) != pipeline.stages)
+    return Fault{list.at,
+                 "needs bytes for each of " + std::to_string(pipeline.stages) +
+                     " stages, but got " + std::to_string(bytes.size())};
+  return std::nullopt;
+}
+
 std::optional<Fault> reprise::verify::readPipeline(const Json &value,
                                                    Pipeline &pipeline) {
   Reader reader;
   Object object(reader, value,
-                {"version", "kind", "budget_bytes", "base_bytes", "stages",
-                 "virtual_stages", "micro_batches", "schedule",
-                 "micro_batch_group", "span_seconds", "lower_bound_seconds",
-                 "chunks", "paths", "priced_tasks"});
+                {"version", "kind", "budget_bytes", "base_bytes",
+                 "beside_bytes", "stages", "virtual_stages", "micro_batches",
+                 "schedule", "micro_batch_group", "span_seconds",
+                 "lower_bound_seconds", "chunks", "paths", "priced_tasks"});
   pipeline.budget =
       reader.readInteger(object.get("budget_bytes"), 0, INT64_MAX, "bytes");
   pipeline.stages =
@@ -135,15 +149,13 @@ std::optional<Fault> reprise::verify::readPipeline(const Json &value,
   pipeline.bound = reader.readSeconds(object.get("lower_bound_seconds"));
   pipeline.spanAt = object.get("span_seconds").at;
   pipeline.boundAt = object.get("lower_bound_seconds").at;
-  const Json &base = object.get("base_bytes");
-  for (const Json &element : reader.readList(base))
-    pipeline.base.push_back(
-        reader.readInteger(element, 0, pipeline.budget, "bytes"));
-  if (!reader.fault && int64_t(pipeline.base.size()) != pipeline.stages)
-    return Fault{base.at, "needs bytes for each of " +
-                              std::to_string(pipeline.stages) +
-                              " stages, but got " +
-                              std::to_string(pipeline.base.size())};
+  if (auto fault = readOfStages(reader, object.get("base_bytes"), pipeline,
+                                pipeline.base))
+    return fault;
+  pipeline.beside.resize(pipeline.base.size());
+  if (const Json *beside = object.find("beside_bytes"))
+    if (auto fault = readOfStages(reader, *beside, pipeline, pipeline.beside))
+      return fault;
   const Json &chunks = object.get("chunks");
   const std::vector<Json> &elements = reader.readList(chunks);
   if (reader.fault)

@@ -54,6 +54,8 @@ struct CertificateFigures {
   int64_t microBatches = 1;      ///< of a step
   std::vector<int64_t> inFlight; ///< of each chunk of a stage
   double slack = 0;              ///< of a stage
+  /// Of the peak of a stage, what its program takes beyond its chunks.
+  int64_t beside = 0;
   double span = 0, spanBound = 0;
 };
 
