@@ -63,7 +63,7 @@ FetchRegion reprise::runtime::getRegion(const PanelSource &source,
 
 bool GemmBlock::isPackedBefore(int64_t panelB) const {
   bool isNext = panelB >= numPanelsOfB();
-  return !job.plan.packsBAlone() && !job.plan.readsB &&
+  return !job.plan.isAlone() && !job.plan.readsB &&
          ((job.plan.partitions > 0 && !isNext) ||
           (isNext ? next.rows : rows).begin > 0);
 }

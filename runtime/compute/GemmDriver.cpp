@@ -177,18 +177,14 @@ float *GemmDriver::panelsOfPartition(int slot) const {
   return job.panelsA + slot * most * plan.steps;
 }
 
-float *GemmDriver::panelsOfAllRows(int slot) const {
-  if (slot == 0)
-    return job.panelsA;
-  const RowPanels panels =
-      RowPanels::divide(job.shape.m, job.full.rows, job.low.rows);
-  const int64_t rows =
-      panels.numFull * job.full.rows + panels.numLow * job.low.rows;
-  return job.panelsB + (slot - 1) * rows * plan.steps;
+float *GemmDriver::panelsOfSharedRows(int slot) const {
+  const int64_t full = job.full.rows, low = job.low.rows;
+  const RowPanels panels = RowPanels::divide(plan.rows, full, low);
+  return job.panelsA + slot * panels.rows(full, low) * plan.steps;
 }
 
 /// Tasks that are computed without waiting for others: `parts` for each of
-/// `count` partitions, or of all rows, from `first` on.
+/// `count` partitions, or of shared rows, from `first` on.
 struct GemmDriver::AloneTasks {
   int64_t first, count, of; ///< Of so many partitions.
   int64_t panelsOfTask, parts, rounds;
@@ -198,22 +194,26 @@ struct GemmDriver::AloneTasks {
   int64_t partitionOf(int64_t task) const { return first + task / parts; }
 };
 
-/// Nothing behind the last round.
+/// The depth changes fastest, then the columns, then the rows. Nothing behind
+/// the last round.
 BlockRange GemmDriver::getRangeAlone(int64_t round) const {
   const RepriseGemm &shape = job.shape;
   const int64_t depths = divideUp(shape.k, plan.depth);
-  const int64_t col = round / depths * plan.cols;
-  if (col >= shape.n)
+  const int64_t blocks = divideUp(shape.n, plan.cols);
+  const int64_t row = round / depths / blocks * plan.rows;
+  const int64_t col = round / depths % blocks * plan.cols;
+  if (row >= shape.m)
     return {};
-  return {{0, shape.m},
+  return {{row, smaller(plan.rows, shape.m - row)},
           {col, smaller(plan.cols, shape.n - col)},
           getDepth(round % depths * plan.depth)};
 }
 
 void GemmDriver::computeAlone() {
   const RepriseGemm &shape = job.shape;
-  const int64_t rounds =
-      divideUp(shape.k, plan.depth) * divideUp(shape.n, plan.cols);
+  const int64_t rounds = divideUp(shape.k, plan.depth) *
+                         divideUp(shape.n, plan.cols) *
+                         divideUp(shape.m, plan.rows);
   const int64_t numB = divideUp(plan.cols, job.full.cols);
   const int64_t of = plan.partitions > 0 ? plan.partitions : 1;
   const int64_t atOnce = rounds == 1 ? of : plan.threads;
@@ -257,7 +257,7 @@ GemmBlock GemmDriver::getBlockAlone(const AloneTasks &tasks, int slot,
                                     int64_t round, int64_t task) const {
   BlockRange now = getRangeAlone(round), next = getRangeAlone(round + 1);
   if (plan.partitions == 0)
-    return GemmBlock(job, now, next, panelsOfAllRows(slot), job.panelsB);
+    return GemmBlock(job, now, next, panelsOfSharedRows(slot), job.panelsB);
   // What this thread goes on with, about.
   const int64_t partition = tasks.partitionOf(task);
   int64_t then = partition + 1;

@@ -42,9 +42,10 @@ private:
   /// Where thread `slot` has panels of A of a partition, in a part of the room;
   /// of long ones this goes on into the room for B, which comes after A's.
   float *panelsOfPartition(int slot) const;
-  /// Where it has all of A where panels of B would lie that are never there at
-  /// the same time.
-  float *panelsOfAllRows(int slot) const;
+  /// Where it has panels of A of a block of rows that all threads share: the
+  /// room for A goes on where panels of B would lie that are never there at the
+  /// same time.
+  float *panelsOfSharedRows(int slot) const;
 
   /// LoopOrder::ReadA and ReadAByColumns.
   void readA() const;
@@ -52,10 +53,10 @@ private:
   float *placeOfA(int slot) const;
 
   /// LoopOrder::LongPartitions, SmallB and WholeDepth: threads that pack for
-  /// themselves what they use of A, all rows or a partition, and of B. A task
-  /// is a panel of B, or a few, and a round a block of the depth; nobody waits
-  /// before the end or, of several rounds, before the next partition, so that
-  /// its part of C stays in the caches.
+  /// themselves what they use of A, shared rows or a partition, and of B. A
+  /// task is a panel of B, or a few, and a round a block of the depth; nobody
+  /// waits before the end or, of several rounds, before the next partition, so
+  /// that its part of C stays in the caches.
   void computeAlone();
   struct AloneTasks;
   void computeAlone(const AloneTasks &tasks);

@@ -12,6 +12,7 @@
 
 #include "reprise/ABI/ElementFormat.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -30,6 +31,10 @@ static constexpr int64_t kLeastTilesAlone = 16;
 
 /// So many panels of B for each thread are enough for it to have its own.
 static constexpr int64_t kLeastPanelsOfThread = 4;
+
+/// So many rows are few enough for threads to share their panels of B and each
+/// to pack all of A: in one block if half of L2 holds a k-block of them.
+static constexpr int64_t kMostSharedRows = 2 * REPRISE_GEMM_MC;
 
 /// Where all of B is no more, threads that have rows of their own each pack it
 /// for themselves; where a block of it is no more, and no more than half of the
@@ -57,9 +62,13 @@ const LoopOrderInfo reprise::runtime::kLoopOrders[] = {
      "A needs a transposition, a k-block of B takes at most half of L2 and 512 "
      "KiB, and each thread has 16 panels of A",
      "read in place", "packed by all", "rows", "each k-block"},
+    {LoopOrder::WholeDepth, "whole depth",
+     "at most 264 rows, or 528 if half of L2 holds a k-block of them or long "
+     "partitions cannot be; four panels of B and scratch for A for each thread",
+     "packed by each thread", "packed by the thread that uses it",
+     "panels of B", "none"},
     {LoopOrder::ReadAByColumns, "read A by columns",
-     "the same A, B transposed and larger, f32, tiles of 12 rows, 32 panels of "
-     "A",
+     "such an A of 32 panels, B transposed and larger, f32, tiles of 12 rows",
      "read in place", "packed by its thread", "blocks of columns", "none"},
     {LoopOrder::LongPartitions, "long partitions",
      "more than 264 rows, and 16 panels of A for each thread",
@@ -70,10 +79,6 @@ const LoopOrderInfo reprise::runtime::kLoopOrders[] = {
      "transposed",
      "packed by its thread", "packed by each thread", "partitions of rows",
      "none"},
-    {LoopOrder::WholeDepth, "whole depth",
-     "at most 264 rows, four panels of B and scratch for A for each thread",
-     "packed by each thread", "packed by the thread that uses it",
-     "panels of B", "none"},
     {LoopOrder::OwnPanels, "own panels",
      "one thread, or four panels of B for each", "packed by all",
      "packed by the thread that uses it", "panels of B", "each k-block"},
@@ -133,6 +138,20 @@ struct Known {
   /// Columns of the room for B that no thread has a place in.
   int64_t freeCols() const {
     return repriseGemmPanelCols(&shape) - 2 * threads() * full.cols;
+  }
+  /// Rows of a block of which a thread may pack all panels of A: half of L2
+  /// holds them, or they are as few as blocks have else.
+  int64_t mostSharedRows() const {
+    const int64_t held = bytesOfL2 / 2 / int64_t(sizeof(float)) / plan.steps;
+    return std::clamp<int64_t>(held, REPRISE_GEMM_MC, kMostSharedRows);
+  }
+  /// Whether all threads have places for B and, in the room for A and that for
+  /// panels of B which are never there at the same time, panels of these rows.
+  bool hasRoomForAll(int64_t rows) const {
+    const RowPanels panels = RowPanels::divide(rows, full.rows, low.rows);
+    const int64_t room = repriseGemmPanelsOfA(&shape) / plan.steps + freeCols();
+    return plan.hasPlacesOfB &&
+           threads() * panels.rows(full.rows, low.rows) <= room;
   }
   /// Whether there are enough panels of B for each thread to have its own.
   bool hasOwnPanels(int64_t cols) const {
@@ -223,6 +242,23 @@ static bool hasLongPartitions(const Known &of) {
          (of.threads() - 1) * REPRISE_GEMM_MC <= of.freeCols();
 }
 
+/// Rows of a block where threads share the panels of B and each has panels of
+/// all of them to itself: all rows or, of more than blocks have else, a half.
+/// 0 if that cannot be.
+static int64_t countSharedRows(const Known &of) {
+  const int64_t m = of.shape.m;
+  if (of.threads() == 1 || m > kMostSharedRows ||
+      !of.hasOwnPanels(of.plan.cols))
+    return 0;
+  if (m <= of.mostSharedRows() && of.hasRoomForAll(m))
+    return m;
+  // Long partitions are as fast as two blocks.
+  if (m <= REPRISE_GEMM_MC || hasLongPartitions(of))
+    return 0;
+  const int64_t half = repriseRoundUp(divideUp(m, 2), of.plan.unit);
+  return of.hasRoomForAll(half) ? half : 0;
+}
+
 /// Of a GEMM with few panels of B, or with more rows than a block has, how
 /// many partitions of rows there are: a thread works on one alone, in a part of
 /// the room for panels of A. 0 if all threads share all rows.
@@ -254,18 +290,6 @@ static bool hasSmallB(const Known &of) {
          (of.plan.readsB || of.plan.hasPlacesOfB);
 }
 
-/// Whether each thread has panels of B, places for them and, in the room for
-/// those that are never there at the same time, panels of A of its own.
-static bool hasWholeDepth(const Known &of) {
-  const RowPanels panels =
-      RowPanels::divide(of.shape.m, of.full.rows, of.low.rows);
-  const int64_t rowsOfA =
-      panels.numFull * of.full.rows + panels.numLow * of.low.rows;
-  return of.threads() > 1 && of.shape.m <= REPRISE_GEMM_MC &&
-         of.hasOwnPanels(of.plan.cols) && of.plan.hasPlacesOfB &&
-         (of.threads() - 1) * rowsOfA <= of.freeCols();
-}
-
 /// Of blocks of so many columns, with all threads.
 static LoopOrder chooseOrderOfBlock(const Known &of, int64_t cols) {
   return of.hasOwnPanels(cols)    ? LoopOrder::OwnPanels
@@ -282,30 +306,45 @@ static int64_t chooseCols(const Known &of) {
   return of.hasOwnPanels(cols) ? cols : smaller(n, REPRISE_GEMM_NC);
 }
 
-static void chooseOrder(Known &of) {
+/// Of the orders that go block by block.
+static void chooseBlocks(Known &of) {
   GemmPlan &plan = of.plan;
   const RepriseGemm &shape = of.shape;
-  plan.rows = shape.m;
-  if (const int64_t cols = countNarrowCols(of)) {
-    plan.cols = cols;
-    plan.order = plan.last =
-        cols < shape.n ? LoopOrder::ReadAByColumns : LoopOrder::ReadA;
-    return;
-  }
-  const bool isLong = hasLongPartitions(of);
-  plan.partitions = countPartitions(of);
-  plan.cols = chooseCols(of);
-  if (isLong || hasSmallB(of) || hasWholeDepth(of)) {
-    plan.order = plan.last = isLong          ? LoopOrder::LongPartitions
-                             : hasSmallB(of) ? LoopOrder::SmallB
-                                             : LoopOrder::WholeDepth;
-    return;
-  }
   plan.cols = smaller(shape.n, REPRISE_GEMM_NC);
-  if (plan.partitions == 0)
+  // One thread that has all rows writes no panel of B down for the others.
+  const bool isOnly = plan.threads == 1 && shape.m <= of.mostSharedRows() &&
+                      of.hasRoomForAll(shape.m);
+  if (plan.partitions == 0 && !isOnly)
     plan.rows = smaller(shape.m, REPRISE_GEMM_MC);
   plan.order = chooseOrderOfBlock(of, plan.cols);
   plan.last = chooseOrderOfBlock(of, (shape.n - 1) % REPRISE_GEMM_NC + 1);
+}
+
+static void chooseOrder(Known &of) {
+  GemmPlan &plan = of.plan;
+  plan.rows = of.shape.m;
+  const int64_t narrow = countNarrowCols(of);
+  plan.cols = chooseCols(of);
+  if (narrow != of.shape.n)
+    if (const int64_t rows = countSharedRows(of)) {
+      plan.rows = rows;
+      plan.order = plan.last = LoopOrder::WholeDepth;
+      return;
+    }
+  if (narrow > 0) {
+    plan.cols = narrow;
+    plan.order = plan.last =
+        narrow < of.shape.n ? LoopOrder::ReadAByColumns : LoopOrder::ReadA;
+    return;
+  }
+  plan.partitions = countPartitions(of);
+  plan.cols = chooseCols(of);
+  if (hasLongPartitions(of))
+    plan.order = plan.last = LoopOrder::LongPartitions;
+  else if (hasSmallB(of))
+    plan.order = plan.last = LoopOrder::SmallB;
+  else
+    chooseBlocks(of);
 }
 
 /// Behind panels if a thread has all of them for a block of squares.

@@ -26,10 +26,10 @@ namespace reprise::runtime {
 /// when one is taken.
 enum class LoopOrder {
   ReadA,          ///< Panels of A pass a narrow B, read where they lie.
-  ReadAByColumns, ///< So for blocks of columns of a wide B, one for a thread.
+  WholeDepth,     ///< A thread goes on alone with panels of B and few rows.
+  ReadAByColumns, ///< As ReadA for blocks of columns, one for a thread.
   LongPartitions, ///< A thread goes on alone with many rows and all of B.
   SmallB,         ///< The same with few rows, as all of B is small.
-  WholeDepth,     ///< A thread goes on alone with panels of B and few rows.
   OwnPanels,      ///< A thread packs the panels of B that it uses.
   Partitions,     ///< A thread has rows, and B is packed for all.
   Tiles,          ///< Threads share out tiles of both.
@@ -78,10 +78,6 @@ struct GemmPlan {
     return order == LoopOrder::LongPartitions || order == LoopOrder::SmallB ||
            order == LoopOrder::WholeDepth;
   }
-  /// Whether each thread packs B for its partition.
-  bool packsBAlone() const {
-    return isAlone() && order != LoopOrder::WholeDepth;
-  }
   /// Values of p that a row of a panel has.
   int64_t perWord() const { return form == PanelForm::Pairs ? 2 : 1; }
   /// Whether A's panels of this depth are whole groups of steps: then
@@ -116,6 +112,10 @@ struct RowPanels {
 
   static RowPanels divide(int64_t rows, int64_t ofFull, int64_t ofLow);
   int64_t count() const { return numFull + numLow; }
+  /// Rows that they have room for.
+  int64_t rows(int64_t ofFull, int64_t ofLow) const {
+    return numFull * ofFull + numLow * ofLow;
+  }
 };
 
 } // namespace reprise::runtime

@@ -287,6 +287,13 @@ TEST(GemmBF16, EveryBlockLoopTurns) {
   }
 }
 
+// More rows than MC that threads share, in one block or two: sums of the second
+// wait behind those of the first.
+TEST(GemmBF16, ThreadsShareRowsInTwoBlocks) {
+  Problem(301, 420, REPRISE_GEMM_KC_BF16 + 2, Round).check();
+  Problem(301, 420, 30, TransposeA + Accumulate).check();
+}
+
 // So many rows that threads with pairs pack B for their shares of them, whose
 // panels of A go on where panels of B would be, and leave the sums alone.
 TEST(GemmBF16, ThreadsPackBThemselvesForLongShares) {

@@ -31,11 +31,13 @@ RepriseMicroKernel makeKernel(int rows, int cols, int isa, int type) {
   return kernel;
 }
 
-/// A processor's micro-kernels, full and low, with 1 MiB of L2.
+/// A processor's micro-kernels, full and low, and its L2.
 struct Kernels {
   RepriseMicroKernel full, low;
+  int64_t bytesOfL2 = 1 << 20;
   MicroKernels get() const {
     MicroKernels kernels;
+    kernels.bytesOfL2 = bytesOfL2;
     kernels.full = &full, kernels.low = &low;
     return kernels;
   }
@@ -50,6 +52,8 @@ const Kernels kPairs = {
     makeKernel(8, 32, REPRISE_ISA_AVX512_BF16, REPRISE_BF16)};
 const Kernels kTiles = {makeKernel(32, 32, REPRISE_ISA_AMX_BF16, REPRISE_BF16),
                         makeKernel(32, 32, REPRISE_ISA_AMX_BF16, REPRISE_BF16)};
+
+const Kernels kAVX512WithSmallL2 = {kAVX512.full, kAVX512.low, 1 << 19};
 
 /// The forms of the three GEMMs of a linear layer.
 enum Form { Forward, InputGradient, WeightGradient };
@@ -140,10 +144,38 @@ TEST(GemmPlan, Table) {
        "own panels, f32, blocks of 264 x 2048 x 256, the last tiles"},
       {kAVX2, REPRISE_F32, Forward, 1024, 128, 768, 2,
        "read A, f32, blocks of 1024 x 128 x 256"},
-      {kAVX512, REPRISE_F32, Forward, 384, 768, 768, 2,
+      {kAVX512, REPRISE_F32, Forward, 452, 768, 768, 2,
+       "whole depth, f32, blocks of 452 x 768 x 256"},
+      {kAVX512, REPRISE_F32, Forward, 453, 768, 768, 2,
+       "long partitions, f32, blocks of 453 x 768 x 256, 2 partitions"},
+      {kAVX512, REPRISE_F32, Forward, 512, 2048, 768, 2,
+       "whole depth, f32, blocks of 512 x 2048 x 256"},
+      {kAVX512, REPRISE_F32, Forward, 513, 2048, 768, 2,
+       "long partitions, f32, blocks of 513 x 2048 x 256, 2 partitions"},
+      {kAVX512, REPRISE_F32, Forward, 513, 2048, 128, 2,
+       "whole depth, f32, blocks of 513 x 2048 x 128"},
+      {kAVX512, REPRISE_F32, Forward, 529, 2048, 128, 2,
+       "long partitions, f32, blocks of 529 x 2048 x 128, 4 partitions"},
+      {kAVX512WithSmallL2, REPRISE_F32, Forward, 264, 768, 768, 2,
+       "whole depth, f32, blocks of 264 x 768 x 256"},
+      {kAVX512WithSmallL2, REPRISE_F32, Forward, 265, 768, 768, 2,
+       "whole depth, f32, blocks of 144 x 768 x 256"},
+      {kAVX512WithSmallL2, REPRISE_F32, Forward, 372, 768, 768, 2,
+       "whole depth, f32, blocks of 192 x 768 x 256"},
+      {kAVX512WithSmallL2, REPRISE_F32, Forward, 384, 768, 768, 2,
        "long partitions, f32, blocks of 384 x 768 x 256, 2 partitions"},
-      {kAVX512, REPRISE_F32, Forward, 372, 768, 768, 2,
-       "partitions, f32, blocks of 372 x 768 x 256, 4 partitions"},
+      {kAVX512, REPRISE_F32, Forward, 300, 320, 768, 2,
+       "whole depth, f32, blocks of 156 x 320 x 256"},
+      {kAVX512, REPRISE_BF16, Forward, 512, 2048, 768, 2,
+       "whole depth, bf16 as f32, blocks of 264 x 2048 x 768"},
+      {kAVX512, REPRISE_BF16, Forward, 529, 2048, 768, 2,
+       "partitions, bf16 as f32, blocks of 529 x 2048 x 768, 6 partitions"},
+      {kAVX512, REPRISE_F32, Forward, 300, 768, 768, 1,
+       "own panels, f32, blocks of 300 x 768 x 256"},
+      {kAVX512, REPRISE_F32, Forward, 512, 2048, 768, 1,
+       "own panels, f32, blocks of 512 x 2048 x 256"},
+      {kAVX512, REPRISE_F32, Forward, 513, 2048, 768, 1,
+       "own panels, f32, blocks of 264 x 2048 x 256"},
       {kAVX512, REPRISE_F32, Forward, 384, 128, 768, 2,
        "read A, f32, blocks of 384 x 128 x 256"},
       {kAVX512, REPRISE_F32, Forward, 372, 128, 768, 2,
@@ -152,10 +184,16 @@ TEST(GemmPlan, Table) {
        "small B, f32, blocks of 300 x 128 x 256, 4 partitions"},
       {kAVX512, REPRISE_F32, Forward, 300, 128, 1028, 2,
        "partitions, f32, blocks of 300 x 128 x 256, 4 partitions"},
-      {kAVX512, REPRISE_F32, InputGradient, 384, 3072, 768, 2,
-       "read A by columns, f32, blocks of 384 x 512 x 256"},
-      {kAVX512, REPRISE_F32, InputGradient, 372, 3072, 768, 2,
-       "partitions, f32, blocks of 372 x 2048 x 256, 4 partitions"},
+      {kAVX512, REPRISE_F32, InputGradient, 513, 3072, 768, 2,
+       "read A by columns, f32, blocks of 513 x 512 x 256"},
+      {kAVX512, REPRISE_F32, InputGradient, 512, 3072, 768, 2,
+       "whole depth, f32, blocks of 512 x 1536 x 256"},
+      {kAVX512, REPRISE_F32, InputGradient, 384, 768, 768, 1,
+       "read A by columns, f32, blocks of 384 x 384 x 256"},
+      {kAVX512, REPRISE_F32, InputGradient, 372, 768, 768, 1,
+       "own panels, f32, blocks of 372 x 768 x 256"},
+      {kAVX512, REPRISE_F32, Forward, 300, 480, 768, 2,
+       "whole depth, f32, blocks of 300 x 480 x 256"},
       {kAVX512, REPRISE_F32, Forward, 96, 128, 2048, 2,
        "partitions, f32, blocks of 96 x 128 x 256, 2 partitions"},
       {kAVX512, REPRISE_F32, Forward, 72, 128, 2048, 2,

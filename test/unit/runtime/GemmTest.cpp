@@ -177,7 +177,7 @@ TEST(Gemm, RowsAreSharedOutWhereColumnsAreFew) {
 // As many panels of B as usual, but more rows than MC; A is copied before, or
 // transposed on the way or not, as its depth is a multiple of four or not.
 TEST(Gemm, RowsAreSharedOutWhereTheyAreMany) {
-  Problem(REPRISE_GEMM_MC + 31, 258, REPRISE_GEMM_KC + 8, 1 + 8).check();
+  Problem(2 * REPRISE_GEMM_MC + 31, 258, REPRISE_GEMM_KC + 8, 1 + 8).check();
   Problem(2 * REPRISE_GEMM_MC + 5, 545, REPRISE_GEMM_KC + 4, 0).check();
   Problem(8 * REPRISE_GEMM_MC + 5, 385, 5, 4).check();
 }
@@ -207,7 +207,7 @@ TEST(Gemm, ManyThreadsHaveShares) {
 TEST(Gemm, ThreadsPackASmallBThemselves) {
   Problem(3 * REPRISE_GEMM_MC + 5, 161, REPRISE_GEMM_KC + 9, 8 + 16).check();
   Problem(200, 165, 2 * REPRISE_GEMM_KC + 4, 1 + 4).check();
-  Problem(REPRISE_GEMM_MC + 31, 510, REPRISE_GEMM_KC + 4, 1 + 8).check();
+  Problem(2 * REPRISE_GEMM_MC + 31, 380, REPRISE_GEMM_KC + 100, 1 + 8).check();
 
   // Two threads have four places, the last, and leave that of the second panel
   // alone.
@@ -216,7 +216,7 @@ TEST(Gemm, ThreadsPackASmallBThemselves) {
   Error error;
   ASSERT_TRUE(pool.start(2, error)) << error.text;
   auto usesSecondPlace = [&](int64_t n) {
-    Problem problem(REPRISE_GEMM_MC + 31, n, REPRISE_GEMM_KC + 4, 1);
+    Problem problem(2 * REPRISE_GEMM_MC + 31, n, REPRISE_GEMM_KC + 100, 1);
     problem.run({&tile, &tile}, pool);
     int64_t places = (n + tile.cols - 1) / tile.cols - 1;
     return problem.workspace[problem.workspace.size() - 16 -
@@ -224,7 +224,7 @@ TEST(Gemm, ThreadsPackASmallBThemselves) {
            kCanary;
   };
   EXPECT_FALSE(usesSecondPlace(161));
-  EXPECT_TRUE(usesSecondPlace(510));
+  EXPECT_TRUE(usesSecondPlace(380));
 }
 
 // So many rows that threads pack B for their shares of them, over several
@@ -232,10 +232,10 @@ TEST(Gemm, ThreadsPackASmallBThemselves) {
 // be, for which wide tiles have no room in 330 columns.
 TEST(Gemm, ThreadsPackBThemselvesForLongShares) {
   Problem(2 * REPRISE_GEMM_MC + 5, 390, REPRISE_GEMM_KC + 9, 8).check();
-  Problem(2 * REPRISE_GEMM_MC, 330, 300, 1).check();
+  Problem(2 * REPRISE_GEMM_MC + 12, 330, 300, 1).check();
   Problem(3 * REPRISE_GEMM_MC, 740, 20, 1).check();
   Problem(3 * REPRISE_GEMM_MC + 5, 330, 300, 1 + 2 + 4).check();
-  Problem(386, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 4, 1 + 16).check();
+  Problem(530, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 4, 1 + 16).check();
 }
 
 // One panel of B, for which there is one place; and more threads than have any
@@ -335,8 +335,8 @@ TEST(Gemm, PanelsArePackedAhead) {
   inStep = true;
   EXPECT_EQ(countAhead(mc + 132, 640, 2 * kc, 2), 2 * 39 * kc);
   inStep = false;
-  // Too short ones, for which all pack B.
-  EXPECT_EQ(countAhead(mc + 31, 640, kc, 2), 0);
+  // Without room for these, for which all pack B.
+  EXPECT_EQ(countAhead(2 * mc + 31, 320, 2 * kc, 2), 0);
   // Two threads with panels of their own. (One may come too late for any.)
   EXPECT_GE(countAhead(mc, 640, kc, 2), 18 * kc);
   // Too few tiles to fetch a panel and then pack it.
@@ -389,8 +389,8 @@ TEST(Gemm, NarrowGemmsReadAWhereItLies) {
   Problem(580, 33, 12, 2 + 16).check();
   Problem(600, 320, 300, 8).check();
   Problem(580, REPRISE_GEMM_NC - 5, 20, 4).check();
-  Problem(390, REPRISE_GEMM_NC + 37, 20, 2).check();
-  Problem(390, 1045, REPRISE_GEMM_KC + 4, 2 + 8).check();
+  Problem(530, REPRISE_GEMM_NC + 37, 20, 2).check();
+  Problem(530, 1045, REPRISE_GEMM_KC + 4, 2 + 8).check();
 
   RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
   int64_t bytesOfL2 = 1 << 20;
@@ -412,16 +412,17 @@ TEST(Gemm, NarrowGemmsReadAWhereItLies) {
   EXPECT_EQ(countReads(384, 70, 2 * kc, 2, 2), 32 * 3 * 2);
   EXPECT_EQ(countReads(384, 512, kc, 0, 2), 32 * 16);
   EXPECT_EQ(countReads(384, 768, kc, 2, 1), 32 * 24);
-  EXPECT_EQ(countReads(384, 768, kc, 2, 2), 32 * 24);
+  EXPECT_EQ(countReads(540, 768, kc, 2, 2), 45 * 24);
   // Rows of A are columns of its storage; a depth in no whole groups of steps;
-  // few rows; a B that is wide, and lies as panels have it or has too few
-  // columns for eight threads.
+  // few rows, or few enough for panels of B to be shared; a B that is wide, and
+  // lies as panels have it or has too few columns for eight threads.
   EXPECT_EQ(countReads(384, 70, 2 * kc, 1, 1), 0);
   EXPECT_EQ(countReads(384, 70, 2 * kc + 1, 0, 1), 0);
   EXPECT_EQ(countReads(372, 70, 2 * kc, 0, 2), 0);
   EXPECT_EQ(countReads(384, 520, kc, 0, 1), 0);
   EXPECT_EQ(countReads(372, 768, kc, 2, 1), 0);
-  EXPECT_EQ(countReads(384, 768, kc, 2, 8), 0);
+  EXPECT_EQ(countReads(384, 768, kc, 2, 2), 0);
+  EXPECT_EQ(countReads(540, 768, kc, 2, 8), 0);
   // An L2 of half the size, and of four times as much.
   bytesOfL2 /= 2;
   EXPECT_EQ(countReads(384, 512, kc, 0, 1), 0);
@@ -447,7 +448,7 @@ TEST(Gemm, NarrowGemmsPackRowsOfAThatMeetInL1) {
     return problem;
   };
   getProblem(589, 70, 2 * kc + 8, 4 + 8).check();
-  getProblem(390, 1045, kc + 4, 2 + 8).check();
+  getProblem(530, 1045, kc + 4, 2 + 8).check();
 
   static std::atomic<int64_t> numTransposed, numPacked;
   RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
@@ -458,7 +459,7 @@ TEST(Gemm, NarrowGemmsPackRowsOfAThatMeetInL1) {
   };
   for (auto [m, n, flags, threads] : {std::tuple(384, 70, 0, 1),
                                       {384, 70, 0, 2},
-                                      {384, 768, 2, 2},
+                                      {540, 768, 2, 2},
                                       {12 * 16 * 23, 40, 0, 23}}) {
     ThreadPool pool;
     Error error;
@@ -526,7 +527,7 @@ TEST(Gemm, ThreadsShareNarrowGemms) {
     EXPECT_EQ(numThreads, 2);
   };
   const int64_t kc = REPRISE_GEMM_KC;
-  Problem rows(384, 70, kc, 0), columns(389, 768, kc, 2);
+  Problem rows(384, 70, kc, 0), columns(545, 768, kc, 2);
   form = REPRISE_TILE_READS_A;
   run(rows);
   form = REPRISE_TILE_PACKED;
@@ -547,6 +548,42 @@ TEST(Gemm, ThreadsHavePanelsOfAOfTheirOwnWhereThereIsRoom) {
   Problem(264, 380, 300, 0).check();
   Problem(264, 340, 300, 0).check();
   Problem(61, REPRISE_GEMM_NC + 37, REPRISE_GEMM_KC + 1, 8 + 16).check();
+}
+
+// More rows than MC, but few enough for threads to share panels of B: in one
+// block or, where L2 or the room for A is too small for that, in two, and each
+// thread copies all of A. One thread has one block, or several of MC rows.
+TEST(Gemm, ThreadsShareRowsInOneBlockOrTwo) {
+  Problem(300, 545, REPRISE_GEMM_KC + 9, 2 + 8).check();
+  Problem(517, 800, 41, 4 + 16).check();
+
+  RepriseMicroKernel tile = forThisProcessor(kMicroKernels[1]);
+  tile.fn = [](const RepriseTile *work) {
+    InStep::atTile(work);
+    kMicroKernels[1].fn(work);
+  };
+  const int64_t kc = REPRISE_GEMM_KC, panels = 300 / tile.rows;
+  Problem problem(300, 768, 2 * kc, 1);
+  std::vector<float> expected;
+  auto expectPacked = [&](int threads, int64_t bytesOfL2, int64_t ofA,
+                          int64_t ofB) {
+    ThreadPool pool;
+    Error error;
+    ASSERT_TRUE(pool.start(threads, error)) << error.text;
+    const MicroKernels kernels = {&tile, &tile, nullptr, bytesOfL2};
+    InStep::begin(threads > 1);
+    numCopiedA = numAhead = 0;
+    const std::vector<float> result = problem.run(kernels, pool);
+    EXPECT_EQ(numCopiedA, 2 * panels * ofA) << threads << ", " << bytesOfL2;
+    EXPECT_EQ(numAhead, ofB * kc) << threads << ", " << bytesOfL2;
+    if (expected.empty())
+      expected = result;
+    EXPECT_EQ(result, expected) << threads << ", " << bytesOfL2;
+  };
+  expectPacked(1, 1 << 20, 1, 2 * 24 - 1);
+  expectPacked(1, 1 << 19, 1, 2 * (24 - 1)); // And one block finds B packed.
+  expectPacked(2, 1 << 20, 2, 2 * (2 * 12 - 1));
+  expectPacked(2, 1 << 19, 2, 2 * (4 * 12 - 1));
 }
 
 // Threads with columns or rows of their own do not wait for each other from
@@ -572,7 +609,7 @@ TEST(Gemm, ThreadsGoThroughTheDepthAlone) {
   };
   const int64_t k = 2 * REPRISE_GEMM_KC + kLast;
   Problem columns(100, 800, k, 1),
-      rows(2 * REPRISE_GEMM_MC + 60, 800, k, 1 + 8), wide(389, 1045, k, 2);
+      rows(2 * REPRISE_GEMM_MC + 60, 800, k, 1 + 8), wide(545, 1045, k, 2);
   ThreadPool one;
   for (Problem *problem : {&columns, &rows, &wide}) {
     isInLastBlock = true;

@@ -176,6 +176,20 @@ TEST(GroupedGemm, HasTheBitsOfEachGroupAloneInBF16) {
   checkAll<uint16_t>({&kMicroKernels[0], &kMicroKernels[0]});
 }
 
+// Sizes that have the threads share panels of B, and rows in one block or two.
+TEST(GroupedGemm, HasTheBitsOfEachGroupAloneAtUnevenSizes) {
+  const RepriseMicroKernel full = forThisProcessor(kMicroKernels[1]),
+                           low = forThisProcessor(kMicroKernels[2]);
+  const std::vector<int> sizes = {300, 91, 517, 0, 274};
+  for (bool transposeB : {false, true}) {
+    const Flags flags = {false, transposeB};
+    Problem<float>(sizes, 270, 420, flags).check({&full, &low});
+    Problem<uint16_t>(sizes, 270, 420, flags).check({&full, &low});
+    Problem<float>(sizes, 270, 420, flags).check({&full, &low, nullptr, 1024});
+  }
+  Problem<float>(sizes, 300, 420, {true}).check({&full, &low});
+}
+
 // A group's rows are what they are whatever stands behind them: numbers that
 // are none do not get into a GEMM or a sum.
 TEST(GroupedGemm, DoesNotReadRowsOfOthers) {
