@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Stored.h"
+#include "reprise/Support/RecomputeLabels.h"
 #include <algorithm>
+#include <array>
 
 using namespace reprise;
 using namespace reprise::report::megatron;
@@ -35,32 +37,43 @@ static bool isOf(const Tensor &tensor, std::string_view label) {
   return tensor.label == label || tensor.other == label;
 }
 
+static bool keepsOutputs(std::string_view name) {
+  for (const RecomputeLabel &label : kRecomputeLabels)
+    if (name == std::string_view(label.name))
+      return label.kind == LabelKind::Plain;
+  return true;
+}
+
 namespace {
-/// What is there again before tensors of a label are read, or are made again.
+/// Tensors that are there again before others are made again, or also before
+/// backward of the ops that keep those.
 struct Read {
-  std::string_view name, label;
+  std::array<std::string_view, 3> names, readers;
   bool isByReplay;
   std::string_view unless = ""; // Not where this tensor is stored.
 };
 } // namespace
 
 static constexpr Read kReads[] = {
-    {"n1", "mla_up_proj", true, "cq"},
-    {"q", "core_attn", false},
-    {"k", "core_attn", false},
-    {"v", "core_attn", false},
-    {"n2", "mlp", true},
-    {"n2", "moe", true},
-    {"n2", "shared_experts", false}, // The router reads it before.
+    {{"n1"}, {"q"}, /*isByReplay=*/true, "cq"},
+    {{"q", "k", "v"}, {"p", "pd", "ctx.lse"}, /*isByReplay=*/false},
+    {{"n2"}, {"u", "sc"}, /*isByReplay=*/true},
+    // The router reads it before.
+    {{"n2"}, {"g shared", "gate shared"}, /*isByReplay=*/false},
 };
+
+static bool has(const std::array<std::string_view, 3> &names,
+                std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 /// For each of `tensors` the one of which backward is about to run when it is
 /// made again; the last, if it is kept. The region of a label is replayed when
-/// backward reaches its end, one that discards what it puts out when that is
+/// backward reaches its end, but one that discards its outputs when these are
 /// read. A region inside another is replayed for itself.
 static std::vector<size_t> getReturns(const std::vector<Tensor> &tensors,
                                       const Options &options) {
-  auto has = [&](std::string_view name) {
+  auto isStored = [&](std::string_view name) {
     return std::any_of(tensors.begin(), tensors.end(),
                        [&](const Tensor &other) { return other.name == name; });
   };
@@ -73,13 +86,13 @@ static std::vector<size_t> getReturns(const std::vector<Tensor> &tensors,
     size_t &at = returns[index] = index;
     for (size_t later = index + 1; later < tensors.size(); ++later) {
       const Tensor &reader = tensors[later];
-      std::string_view replay = getDropping(reader, options);
-      if (label != "layernorm" && isOf(reader, label))
+      bool isReplayed = !getDropping(reader, options).empty();
+      if (keepsOutputs(label) && isOf(reader, label))
         at = std::max(at, later);
       for (const Read &read : kReads)
-        if (read.name == tensor.name && isOf(reader, read.label) &&
-            (!read.isByReplay || replay == read.label) && !has(read.unless))
-          at = std::max(at, replay.empty() ? later : returns[later]);
+        if (has(read.names, tensor.name) && has(read.readers, reader.name) &&
+            (isReplayed || !read.isByReplay) && !isStored(read.unless))
+          at = std::max(at, isReplayed ? returns[later] : later);
     }
   }
   return returns;
