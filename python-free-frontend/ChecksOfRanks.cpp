@@ -34,38 +34,89 @@ private:
   StringRef getSharedWidthKey();
   void checkExpertTensorParallel();
   void checkExpertRounds();
-  bool checkShared(ArrayRef<StringRef> keys, StringRef what, int64_t size,
-                   StringRef key, int64_t ranks, bool mayDivide = false);
+  /// Whether a size fits those that are said beside it.
+  using Fits = function_ref<bool(int64_t)>;
+  bool checkShared(
+      ArrayRef<StringRef> keys, StringRef what, int64_t size, StringRef key,
+      int64_t ranks, Fits fits = [](int64_t) { return true; },
+      bool mayDivide = false);
+  bool fitsHeads(int64_t heads) const;
+  bool fitsExperts(int64_t experts) const;
+  bool checkPositions(ArrayRef<StringRef> keys);
 };
 } // namespace
+
+/// "; the nearest are 4 and 8": the sizes next to `size` that are right.
+static std::string nameNearest(int64_t size,
+                               function_ref<bool(int64_t)> isRight) {
+  constexpr int64_t most = 1 << 20;
+  auto find = [&](int64_t step) -> int64_t {
+    for (int64_t count = 1; count <= most && size + count * step > 0; ++count)
+      if (isRight(size + count * step))
+        return size + count * step;
+    return 0;
+  };
+  int64_t below = find(-1), above = find(1);
+  if (below && above)
+    return "; the nearest are " + std::to_string(below) + " and " +
+           std::to_string(above);
+  if (below || above)
+    return (below ? "; the nearest is " : "; the least is ") +
+           std::to_string(below + above);
+  return "; beside the other sizes no number is right";
+}
 
 /// Refuses `size`, which `key` says, unless each of `ranks` can have as much,
 /// or with `mayDivide` as many ranks can have each. It is said at the first of
 /// `keys` that was given.
 bool RankChecker::checkShared(ArrayRef<StringRef> keys, StringRef what,
                               int64_t size, StringRef key, int64_t ranks,
-                              bool mayDivide) {
-  if (size % ranks == 0 || (mayDivide && ranks % size == 0))
+                              Fits fits, bool mayDivide) {
+  auto isShared = [&](int64_t size) {
+    return size % ranks == 0 || (mayDivide && ranks % size == 0);
+  };
+  if (isShared(size))
     return true;
-  int64_t below = size / ranks * ranks, above = below + ranks;
-  if (mayDivide && size < ranks)
-    for (below = above = size; ranks % below != 0 || ranks % above != 0;) {
-      below -= ranks % below != 0;
-      above += ranks % above != 0;
-    }
   // The columns of several experts are no number that a key has.
   std::string nearest;
   if (key != nameOf<&Model::numShared>())
-    nearest =
-        (below == 0 ? "; the least is "
-                    : "; the nearest are " + std::to_string(below) + " and ") +
-        std::to_string(above);
+    nearest = nameNearest(
+        size, [&](int64_t size) { return isShared(size) && fits(size); });
   error(firstGiven(keys), "needs " + what + " that " + Twine(ranks) +
                               " ranks can share evenly, " +
                               (mayDivide ? "or that divide the ranks, " : "") +
                               "but got " + Twine(size) + " (" + key + ")" +
                               nearest);
   return false;
+}
+
+/// Whether so many heads have equal widths, which rotary positions can turn,
+/// and equal numbers for each head of keys and values.
+bool RankChecker::fitsHeads(int64_t heads) const {
+  if (family->blocks.attention == AttentionKind::Latent)
+    return true; // They are as wide as their keys say, each with its own keys.
+  if ((!model.headWidth && model.width % heads != 0) ||
+      heads % model.numKeyValueHeads.value_or(heads) != 0)
+    return false;
+  Model other = model;
+  other.numHeads = heads;
+  int64_t turned = other.getRotaryWidth();
+  return !family->hasRotaryPositions() || (turned > 0 && turned % 2 == 0);
+}
+
+/// Whether so many experts are in equal groups, and those of a token in the
+/// ones that it has.
+bool RankChecker::fitsExperts(int64_t experts) const {
+  int64_t groups = model.getNumGroups(), size = experts / groups;
+  bool isBySums = groups > 1 && family->blocks.router == RouterKind::Sigmoid;
+  return experts % groups == 0 && size >= (isBySums ? 2 : 1) &&
+         model.expertsPerToken <= model.getKeptGroups() * size;
+}
+
+bool RankChecker::checkPositions(ArrayRef<StringRef> keys) {
+  return checkShared(keys, "positions", train.seqLength, "seq_length",
+                     parallel.tensorParallel,
+                     [&](int64_t size) { return size <= model.numPositions; });
 }
 
 /// Groups of micro-batches have equal sizes, and each rank has as many.
@@ -131,8 +182,7 @@ void RankChecker::checkExpertTensorParallel() {
                  "needs expert_tensor_parallel_size " + Twine(ranks) +
                      ", tensor_model_parallel_size, since each of these ranks "
                      "sorts the rows of its own positions, but got 1");
-  checkShared({key, "tensor_model_parallel_size", "seq_length"}, "positions",
-              train.seqLength, "seq_length", ranks);
+  checkPositions({key, "tensor_model_parallel_size", "seq_length"});
 }
 
 /// Rounds are as many as the rows need that tokens of all ranks can send to one
@@ -193,8 +243,8 @@ void RankChecker::checkExpertParallel() {
                      Twine(llvm::alignTo(parallel.dataParallel, ranks)));
   StringRef experts = nameOf<&Model::numExperts>();
   if (ranks > 1 &&
-      checkShared({key, experts}, "experts", model.numExperts, experts,
-                  ranks) &&
+      checkShared({key, experts}, "experts", model.numExperts, experts, ranks,
+                  [&](int64_t size) { return fitsExperts(size); }) &&
       parallel.expertRows)
     checkExpertRounds();
 }
@@ -208,11 +258,13 @@ void RankChecker::checkTensorParallel() {
             "needs tensor_model_parallel_size above 1, but got 1");
     return;
   }
+  StringRef tensor = "tensor_model_parallel_size";
   auto check = [&](StringRef key, StringRef what, int64_t size) {
-    return checkShared({"tensor_model_parallel_size", key}, what, size, key,
-                       ranks);
+    return checkShared({tensor, key}, what, size, key, ranks);
   };
-  if (!check(nameOf<&Model::numHeads>(), "heads", model.numHeads) ||
+  StringRef heads = nameOf<&Model::numHeads>();
+  if (!checkShared({tensor, heads}, "heads", model.numHeads, heads, ranks,
+                   [&](int64_t size) { return fitsHeads(size); }) ||
       (hasDenseLayer() &&
        !check(nameOf<&Model::innerWidth>(), "columns of the MLP",
               model.getInnerWidth())) ||
@@ -224,11 +276,13 @@ void RankChecker::checkTensorParallel() {
               model.getSharedWidth())))
     return;
   // Of fewer heads of keys and values, neighbours have the same one.
-  StringRef heads = nameOf<&Model::numKeyValueHeads>();
-  checkShared({"tensor_model_parallel_size", heads}, "heads of keys and values",
-              model.getNumKeyValueHeads(), heads, ranks, /*mayDivide=*/true);
+  StringRef keys = nameOf<&Model::numKeyValueHeads>();
+  checkShared(
+      {tensor, keys}, "heads of keys and values", model.getNumKeyValueHeads(),
+      keys, ranks, [&](int64_t size) { return model.numHeads % size == 0; },
+      /*mayDivide=*/true);
   if (parallel.sequenceParallel)
-    check("seq_length", "positions", train.seqLength);
+    checkPositions({tensor, "seq_length"});
 }
 
 bool RankChecker::hasLetters() const {

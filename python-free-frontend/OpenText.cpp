@@ -7,21 +7,20 @@
 //===----------------------------------------------------------------------===//
 
 #include "python-free-frontend/Keys.h"
+#include "reprise/Support/RawJSON.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace llvm;
+using namespace reprise;
 using namespace reprise::frontend;
 
-// The parsers of YAML and JSON recurse with the depth of their input; these
-// limits keep them far from the end of the stack, and no description near them.
+// No description is near these limits.
 static constexpr uint64_t kMaxFileBytes = 1 << 20;
 static constexpr ptrdiff_t kMaxLineBytes = 4096;
-static constexpr int kMaxDepth = 32;
 
-/// Brackets count wherever they are, in comments too.
 static void checkText(StringRef text, Syntax syntax, Diagnostics &diagnostics) {
   auto refuse = [&](const char *at, const Twine &message) {
     diagnostics.error({SMLoc::getFromPointer(at)}, message);
@@ -32,7 +31,6 @@ static void checkText(StringRef text, Syntax syntax, Diagnostics &diagnostics) {
                   "needs UTF-8 text, but got other bytes");
   const char *line = text.begin();
   bool indenting = true;
-  int depth = 0;
   for (const char &c : text) {
     if (c == '\n') {
       line = &c + 1;
@@ -53,14 +51,12 @@ static void checkText(StringRef text, Syntax syntax, Diagnostics &diagnostics) {
     if (&c - line >= kMaxLineBytes && syntax == Syntax::YAML)
       return refuse(&c, "needs lines of at most " + Twine(kMaxLineBytes) +
                             " bytes");
-    if (c == '[' || c == '{')
-      ++depth;
-    if ((c == ']' || c == '}') && depth > 0)
-      --depth;
-    if (depth > kMaxDepth)
-      return refuse(&c, "brackets are nested more than " + Twine(kMaxDepth) +
-                            " deep");
   }
+  const char *bracket =
+      syntax == Syntax::JSON ? findLevelTooMany(text) : nullptr;
+  if (bracket)
+    refuse(bracket, "needs lists and objects nested at most " +
+                        Twine(kMostLevels) + " deep");
 }
 
 /// What begins like a file of another kind.

@@ -8,12 +8,15 @@
 
 #include "python-free-frontend/Keys.h"
 #include "python-free-frontend/YAMLErrors.h"
+#include "reprise/Support/RawJSON.h"
+#include "reprise/Support/YAMLFault.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/YAMLParser.h"
 
 using namespace llvm;
+using namespace reprise;
 using namespace reprise::frontend;
 
 namespace {
@@ -309,7 +312,13 @@ LogicalResult reprise::frontend::readYAML(MemoryBufferRef buffer,
   YAMLErrors errors(buffer.getBuffer(), diagnostics);
   // Before anything is said about what is in it.
   yaml::Stream whole(buffer, diagnostics.getSources(), /*ShowColors=*/true);
-  if (!whole.validate())
+  if (const char *place = findLevelTooMany(whole)) {
+    diagnostics.error({SMLoc::getFromPointer(place)},
+                      "needs lists and maps nested at most " +
+                          Twine(kMostLevels) + " deep");
+    return failure();
+  }
+  if (whole.failed())
     return failure();
   YAMLReader reader(buffer, entries, foreign, sections, diagnostics);
   reader.read();

@@ -257,9 +257,9 @@ static void addLayer(std::vector<LayerClass> &classes, const Plan &plan,
   for (const remat::SkippedReplay &skipped : layer.skipped)
     group.skipped += (group.skipped.empty() ? "" : " ") + skipped.name;
   if (plan.reference)
-    if (auto bytes = plan.reference->layerBytes.find(layer.layer);
-        bytes != plan.reference->layerBytes.end())
-      group.referenceBytes = bytes->second;
+    if (auto known = plan.reference->layers.find(layer.layer);
+        known != plan.reference->layers.end())
+      group.referenceBytes = known->second.kept;
   for (LayerClass &other : classes)
     if (matches(other, group))
       return merge(other, group);

@@ -6,314 +6,174 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "reprise/Report/Megatron.h"
+#include "Stored.h"
+#include "reprise/Support/RecomputeLabels.h"
 #include <algorithm>
-#include <string_view>
+#include <array>
 
+using namespace reprise;
 using namespace reprise::report::megatron;
 
+static bool hasLabel(const Options &options, std::string_view label) {
+  auto has = [&](std::string_view name) {
+    return std::find(options.modules.begin(), options.modules.end(), name) !=
+           options.modules.end();
+  };
+  // Megatron's nearest to Reprise's own label keeps ctx.
+  return options.granularity == "selective" &&
+         (has(label) || (label == "core_attn" && has("core_attn_out")));
+}
+
+/// The label that drops `tensor`, the inner one of two; empty if none does.
+static std::string_view getDropping(const Tensor &tensor,
+                                    const Options &options) {
+  for (std::string_view label : {tensor.other, tensor.label})
+    if (!label.empty() && hasLabel(options, label))
+      return label;
+  return "";
+}
+
+static bool isOf(const Tensor &tensor, std::string_view label) {
+  return tensor.label == label || tensor.other == label;
+}
+
+static bool keepsOutputs(std::string_view name) {
+  for (const RecomputeLabel &label : kRecomputeLabels)
+    if (name == std::string_view(label.name))
+      return label.kind == LabelKind::Plain;
+  return true;
+}
+
 namespace {
-/// What the elements of a tensor are counted in, with sequence s, micro-batch
-/// b, hidden width h, heads a of width d and of values v, heads k of keys and
-/// values, and feed-forward width f.
-enum class Unit {
-  Hidden,      // s b h
-  Queries,     // s b a d
-  Keys,        // s b k d
-  Values,      // s b k v
-  Context,     // s b a v
-  KeyLatent,   // s b times that of keys and values
-  QueryLatent, // s b times that of queries
-  SharedKey,   // s b times what all heads of keys have in common
-  FeedForward, // s b f
-  Scores,      // a s^2 b
-  Rows,        // a s b
-  Experts,     // s b E, with E experts
-  Slots,       // s b k, with k experts of a token
-  Offsets,     // E + 1
-  SlotsHidden, // s b k h
-  SlotsInner,  // s b k f, with width f of an expert
-  SharedInner, // s b f, with that of the shared expert
-  Positions,   // s b
-};
-
-/// How ranks of a tensor-parallel group share a tensor.
-enum class Share {
-  Divided,    // Each has its heads or columns.
-  Replicated, // Each has all of it, or with sequence parallelism its positions.
-  Rows,       // Those of whole experts have the rows of their positions, those
-              // with a part of each expert the rows of all, gathered.
-  Whole,      // Each has as much as one rank alone.
-};
-
-/// In which layers a tensor is stored.
-enum class Where {
-  Always,
-  NormedHeads,
-  NormsBefore,
-  NormsAfter,
-  Dense,
-  Gated,
-  Experts,
-  Shared,
-  GatedShared,
-  Latent,
-  LatentQueries,
-  Unfused,
-  Fused,
-  UnfusedDropout,
-  HiddenDropout,
-};
-
-/// A tensor that backward reads.
-struct Stored {
-  std::string_view name;
-  int64_t elementBytes;
-  Unit unit;
-  Share share;
-  Where where;
-  std::string_view label;      // Of recompute_modules that drops it, or empty.
-  std::string_view other = ""; // Another that does.
-  std::string_view only = "";  // The one with which alone it is kept.
+/// Tensors that are there again before others are made again, or also before
+/// backward of the ops that keep those.
+struct Read {
+  std::array<std::string_view, 3> names, readers;
+  bool isByReplay;
+  std::string_view unless = ""; // Not where this tensor is stored.
 };
 } // namespace
 
-// Korthikanti et al. 2022, arXiv:2205.05198, sections 4.1 to 4.3 and 5; regions
-// of labels as in Megatron Core 0.15 to 0.19. With f = 4h and k = a these add
-// up to s b h (34 + 5 a s / h). A mask has a byte, the fused log-sum-exp is
-// f32. Attention keeps queries and keys as it reads them, normed and turned;
-// turning back needs nothing, the norms need what they read: those behind a
-// block its output, while nobody reads what they put out but a sum. Megatron's
-// maps of which token goes where depend on its fused kernels: here they are
-// ids, and a permutation. The shared expert keeps what it puts out for its
-// gate. The part of keys that heads have in common is gathered, with sequence
-// parallelism, in front of the region that turns it.
-static constexpr Stored kStored[] = {
-    {"x0", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
-    {"n1", 2, Unit::Hidden, Share::Replicated, Where::NormsBefore, "layernorm"},
-    {"cq", 2, Unit::QueryLatent, Share::Replicated, Where::LatentQueries, ""},
-    {"qn", 2, Unit::QueryLatent, Share::Replicated, Where::LatentQueries, ""},
-    {"ckv", 2, Unit::KeyLatent, Share::Replicated, Where::Latent, ""},
-    {"kvn", 2, Unit::KeyLatent, Share::Replicated, Where::Latent, ""},
-    {"kr", 2, Unit::SharedKey, Share::Whole, Where::Latent, "", "",
-     "mla_up_proj"},
-    {"q", 2, Unit::Queries, Share::Divided, Where::Always, "mla_up_proj"},
-    {"k", 2, Unit::Keys, Share::Divided, Where::Always, "mla_up_proj"},
-    {"v", 2, Unit::Values, Share::Divided, Where::Always, "mla_up_proj"},
-    {"q before its norm", 2, Unit::Queries, Share::Divided, Where::NormedHeads,
-     ""},
-    {"k before its norm", 2, Unit::Keys, Share::Divided, Where::NormedHeads,
-     ""},
-    {"p", 2, Unit::Scores, Share::Divided, Where::Unfused, "core_attn"},
-    {"mask of p", 1, Unit::Scores, Share::Divided, Where::UnfusedDropout,
-     "core_attn"},
-    {"pd", 2, Unit::Scores, Share::Divided, Where::UnfusedDropout, "core_attn"},
-    {"ctx.lse", 4, Unit::Rows, Share::Divided, Where::Fused, "core_attn"},
-    {"ctx", 2, Unit::Context, Share::Divided, Where::Always, ""},
-    {"a", 2, Unit::Hidden, Share::Replicated, Where::NormsAfter, ""},
-    {"mask of a", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
-    {"x1", 2, Unit::Hidden, Share::Replicated, Where::Always, ""},
-    {"n2", 2, Unit::Hidden, Share::Replicated, Where::NormsBefore, "layernorm"},
-    {"gt", 2, Unit::FeedForward, Share::Divided, Where::Gated, "mlp"},
-    {"u", 2, Unit::FeedForward, Share::Divided, Where::Dense, "mlp"},
-    {"g", 2, Unit::FeedForward, Share::Divided, Where::Dense, "mlp"},
-    {"sc", 4, Unit::Experts, Share::Replicated, Where::Experts, "moe"},
-    {"id", 4, Unit::Slots, Share::Replicated, Where::Experts, ""},
-    {"w", 4, Unit::Slots, Share::Replicated, Where::Experts, "moe"},
-    {"pm", 4, Unit::Slots, Share::Replicated, Where::Experts, ""},
-    {"off", 4, Unit::Offsets, Share::Whole, Where::Experts, ""},
-    {"xp", 2, Unit::SlotsHidden, Share::Rows, Where::Experts, "moe"},
-    {"gt of experts", 2, Unit::SlotsInner, Share::Divided, Where::Experts,
-     "moe"},
-    {"u of experts", 2, Unit::SlotsInner, Share::Divided, Where::Experts,
-     "moe"},
-    {"g of experts", 2, Unit::SlotsInner, Share::Divided, Where::Experts, "moe",
-     "moe_act"},
-    {"gt shared", 2, Unit::SharedInner, Share::Divided, Where::Shared, "moe",
-     "shared_experts"},
-    {"u shared", 2, Unit::SharedInner, Share::Divided, Where::Shared, "moe",
-     "shared_experts"},
-    {"g shared", 2, Unit::SharedInner, Share::Divided, Where::Shared, "moe",
-     "shared_experts"},
-    {"y shared", 2, Unit::Hidden, Share::Replicated, Where::GatedShared, "moe",
-     "shared_experts"},
-    {"gate shared", 2, Unit::Positions, Share::Replicated, Where::GatedShared,
-     "moe", "shared_experts"},
-    {"y", 2, Unit::Hidden, Share::Replicated, Where::NormsAfter, ""},
-    {"mask of y", 1, Unit::Hidden, Share::Replicated, Where::HiddenDropout, ""},
+static constexpr Read kReads[] = {
+    {{"n1"}, {"q"}, /*isByReplay=*/true, "cq"},
+    {{"q", "k", "v"}, {"p", "pd", "ctx.lse"}, /*isByReplay=*/false},
+    {{"n2"}, {"u", "sc"}, /*isByReplay=*/true},
+    // The router reads it before.
+    {{"n2"}, {"g shared", "gate shared"}, /*isByReplay=*/false},
 };
 
-static bool isStored(const Stored &stored, const LayerShape &shape) {
-  switch (stored.where) {
-  case Where::Always:
-    return true;
-  case Where::NormedHeads:
-    return shape.normedHeads;
-  case Where::NormsBefore:
-    return shape.normsBefore;
-  case Where::NormsAfter:
-    return shape.normsAfter;
-  case Where::Dense:
-    return shape.experts == 0;
-  case Where::Gated:
-    return shape.experts == 0 && shape.gated;
-  case Where::Experts:
-    return shape.experts != 0;
-  case Where::Shared:
-    return shape.sharedWidth != 0;
-  case Where::GatedShared:
-    return shape.sharedWidth != 0 && shape.gatesShared;
-  case Where::Latent:
-    return shape.keyLatent != 0;
-  case Where::LatentQueries:
-    return shape.queryLatent != 0;
-  case Where::Unfused:
-    return !shape.fusedAttention;
-  case Where::Fused:
-    return shape.fusedAttention;
-  case Where::UnfusedDropout:
-    return !shape.fusedAttention && shape.attentionDropout;
-  case Where::HiddenDropout:
-    return shape.hiddenDropout;
+static bool has(const std::array<std::string_view, 3> &names,
+                std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// For each of `tensors` the one of which backward is about to run when it is
+/// made again; the last, if it is kept. The region of a label is replayed when
+/// backward reaches its end, but one that discards its outputs when these are
+/// read. A region inside another is replayed for itself.
+static std::vector<size_t> getReturns(const std::vector<Tensor> &tensors,
+                                      const Options &options) {
+  auto isStored = [&](std::string_view name) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const Tensor &other) { return other.name == name; });
+  };
+  std::vector<size_t> returns(tensors.size(), tensors.size() - 1);
+  for (size_t index = tensors.size(); index-- > 0;) {
+    const Tensor &tensor = tensors[index];
+    std::string_view label = getDropping(tensor, options);
+    if (label.empty())
+      continue;
+    size_t &at = returns[index] = index;
+    for (size_t later = index + 1; later < tensors.size(); ++later) {
+      const Tensor &reader = tensors[later];
+      bool isReplayed = !getDropping(reader, options).empty();
+      if (keepsOutputs(label) && isOf(reader, label))
+        at = std::max(at, later);
+      for (const Read &read : kReads)
+        if (has(read.names, tensor.name) && has(read.readers, reader.name) &&
+            (isReplayed || !read.isByReplay) && !isStored(read.unless))
+          at = std::max(at, isReplayed ? returns[later] : later);
+    }
   }
-  return false;
+  return returns;
 }
 
-static int64_t getKeyHeads(const LayerShape &shape) {
-  return shape.keyHeads ? shape.keyHeads : shape.heads;
-}
-
-/// Of all ranks together, each of which has one at least.
-static int64_t countKeyHeads(const LayerShape &shape, int64_t tensor) {
-  return std::max(getKeyHeads(shape), tensor);
-}
-
-/// Columns of `heads` heads.
-static int64_t getWidth(int64_t heads, const LayerShape &shape) {
-  return shape.headWidth ? heads * shape.headWidth
-                         : shape.hidden / shape.heads * heads;
-}
-
-/// Columns of `heads` heads of values.
-static int64_t getValueWidth(int64_t heads, const LayerShape &shape) {
-  return shape.valueWidth ? heads * shape.valueWidth : getWidth(heads, shape);
-}
-
-/// Elements of a tensor on all ranks together.
-static int64_t countElements(Unit unit, const LayerShape &shape,
-                             int64_t tensor) {
-  int64_t rows = shape.sequence * shape.microBatch;
-  switch (unit) {
-  case Unit::Hidden:
-    return rows * shape.hidden;
-  case Unit::Queries:
-    return rows * getWidth(shape.heads, shape);
-  case Unit::Keys:
-    return rows * getWidth(countKeyHeads(shape, tensor), shape);
-  case Unit::Values:
-    return rows * getValueWidth(countKeyHeads(shape, tensor), shape);
-  case Unit::Context:
-    return rows * getValueWidth(shape.heads, shape);
-  case Unit::KeyLatent:
-    return rows * shape.keyLatent;
-  case Unit::QueryLatent:
-    return rows * shape.queryLatent;
-  case Unit::SharedKey:
-    return rows * shape.sharedKey;
-  case Unit::FeedForward:
-    return rows * shape.feedForward;
-  case Unit::Scores:
-    return rows * shape.heads * shape.sequence;
-  case Unit::Rows:
-    return rows * shape.heads;
-  case Unit::Experts:
-    return rows * shape.experts;
-  case Unit::Slots:
-    return rows * shape.slots;
-  case Unit::Offsets:
-    return shape.experts + 1;
-  case Unit::SlotsHidden:
-    return rows * shape.slots * shape.hidden;
-  case Unit::SlotsInner:
-    return rows * shape.slots * shape.expertWidth;
-  case Unit::SharedInner:
-    return rows * shape.sharedWidth;
-  case Unit::Positions:
-    return rows;
+/// The most that is there of a layer while it runs backward, from which what is
+/// behind in the forward pass is gone.
+static int64_t getMost(const std::vector<Tensor> &tensors,
+                       const Options &options) {
+  std::vector<size_t> returns = getReturns(tensors, options);
+  int64_t most = 0;
+  for (size_t now = 0; now < tensors.size(); ++now) {
+    int64_t bytes = 0;
+    for (size_t index = 0; index <= now; ++index)
+      bytes += returns[index] >= now ? tensors[index].bytes : 0;
+    most = std::max(most, bytes);
   }
-  return 0;
+  return most;
 }
 
-static bool isDivided(Share share, const Parallelism &parallelism) {
-  switch (share) {
-  case Share::Divided:
-    return true;
-  case Share::Replicated:
-    return parallelism.sequence;
-  case Share::Rows:
-    return parallelism.hasWholeExperts;
-  case Share::Whole:
-    return false;
+/// Those that are there under `options`.
+static std::vector<Tensor> getPresent(const LayerShape &shape,
+                                      const Parallelism &parallelism,
+                                      const Options &options) {
+  std::vector<Tensor> tensors = getTensors(shape, parallelism);
+  auto isAbsent = [&](const Tensor &tensor) {
+    return !tensor.only.empty() && !hasLabel(options, tensor.only);
+  };
+  tensors.erase(std::remove_if(tensors.begin(), tensors.end(), isAbsent),
+                tensors.end());
+  return tensors;
+}
+
+Part reprise::report::megatron::getLayer(const LayerShape &shape,
+                                         const Parallelism &parallelism,
+                                         const Options &options,
+                                         int64_t layer) {
+  std::vector<Tensor> tensors = getPresent(shape, parallelism, options);
+  bool isUniform = options.method == "uniform";
+  Part part;
+  if (options.granularity != "full" ||
+      (!isUniform && layer >= options.numLayers)) {
+    for (const Tensor &tensor : tensors)
+      part.kept += getDropping(tensor, options).empty() ? tensor.bytes : 0;
+    part.most = getMost(tensors, options);
+    return part;
   }
-  return false;
-}
-
-static int64_t getBytes(const Stored &stored, const LayerShape &shape,
-                        const Parallelism &parallelism) {
-  int64_t tensor = parallelism.tensor;
-  return stored.elementBytes * countElements(stored.unit, shape, tensor) /
-         (isDivided(stored.share, parallelism) ? tensor : 1);
-}
-
-/// Of what routing chose, which no replay repeats.
-static int64_t getChoiceBytes(const LayerShape &shape,
-                              const Parallelism &parallelism) {
-  int64_t bytes = 0;
-  for (const Stored &stored : kStored)
-    if (stored.where == Where::Experts && stored.label.empty() &&
-        isStored(stored, shape))
-      bytes += getBytes(stored, shape, parallelism);
-  return bytes;
+  // Kept is the input of a segment, in the segment's first layer. Ranks that
+  // share it have all of it in place of their share when they replay.
+  part.continues = isUniform && layer % options.numLayers != 0;
+  if (!part.continues)
+    part.kept =
+        tensors.front().bytes / (options.sharesSaved ? parallelism.tensor : 1);
+  for (const Tensor &tensor : tensors) {
+    part.kept += tensor.isChoice ? tensor.bytes : 0;
+    part.most += tensor.bytes;
+  }
+  return part;
 }
 
 int64_t reprise::report::megatron::getLayerBytes(const LayerShape &shape,
                                                  const Parallelism &parallelism,
                                                  const Options &options,
                                                  int64_t layer) {
-  bool isFull = options.granularity == "full";
-  bool isUniform = options.method == "uniform";
-  if (isFull && (isUniform || layer < options.numLayers)) {
-    // Kept is the input of a segment, in the segment's first layer.
-    bool isFirst = !isUniform || layer % options.numLayers == 0;
-    int64_t bytes = isFirst ? getBytes(kStored[0], shape, parallelism) : 0;
-    if (options.sharesSaved)
-      bytes /= parallelism.tensor;
-    return bytes + getChoiceBytes(shape, parallelism);
+  return getLayer(shape, parallelism, options, layer).kept;
+}
+
+void Chunk::add(const Part &part) {
+  if (!part.continues) {
+    before = kept;
+    segment = 0;
   }
-  bool isSelective = options.granularity == "selective";
-  auto hasLabel = [&](std::string_view label) {
-    return std::find(options.modules.begin(), options.modules.end(), label) !=
-           options.modules.end();
-  };
-  int64_t bytes = 0;
-  for (const Stored &stored : kStored) {
-    // Megatron's nearest to Reprise's own label keeps ctx.
-    bool isDropped =
-        isSelective &&
-        (hasLabel(stored.label) || hasLabel(stored.other) ||
-         (stored.label == "core_attn" && hasLabel("core_attn_out")));
-    if (!stored.only.empty())
-      isDropped = !isSelective || !hasLabel(stored.only);
-    if (isStored(stored, shape) && !isDropped)
-      bytes += getBytes(stored, shape, parallelism);
-  }
-  return bytes;
+  segment += part.most;
+  kept += part.kept;
+  most = std::max(most, before + segment);
 }
 
 int64_t
 reprise::report::megatron::getInputBytes(const LayerShape &shape,
                                          const Parallelism &parallelism) {
-  return getBytes(kStored[0], shape, parallelism);
+  return getTensors(shape, parallelism).front().bytes;
 }
 
 std::string

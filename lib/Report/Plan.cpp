@@ -115,18 +115,21 @@ Alternative Plan::asAlternative() const {
 /// Of layer `index` of its chunk. One that predicts a further token Megatron
 /// has as a segment of its own with `uniform`, of two inputs, the second an
 /// embedding; with `block` it keeps all of it.
-static int64_t getLayerBytes(const LayerShape &shape,
-                             const megatron::Parallelism &parallelism,
-                             megatron::Options options, bool isFurther,
-                             int64_t index) {
+static megatron::Part getLayer(const LayerShape &shape,
+                               const megatron::Parallelism &parallelism,
+                               megatron::Options options, bool isFurther,
+                               int64_t index) {
   bool isFull = isFurther && options.granularity == "full";
   if (isFull && options.method == "block")
     options.granularity.clear();
-  int64_t bytes = megatron::getLayerBytes(shape, parallelism, options,
-                                          isFurther ? 0 : index);
-  if (isFull && options.method == "uniform")
-    bytes += megatron::getInputBytes(shape, parallelism);
-  return bytes;
+  megatron::Part part =
+      megatron::getLayer(shape, parallelism, options, isFurther ? 0 : index);
+  if (isFull && options.method == "uniform") {
+    int64_t bytes = megatron::getInputBytes(shape, parallelism);
+    part.kept += bytes;
+    part.most += bytes;
+  }
+  return part;
 }
 
 static std::map<int64_t, LayerShape> describeLayers(func::FuncOp step) {
@@ -182,9 +185,9 @@ report::computeReference(func::FuncOp step, const megatron::Options &options,
     std::string fault = megatron::checkDivision(shape, parallelism);
     if (!fault.empty())
       return step.emitError("layer ") << layer << " " << fault;
-    reference.layerBytes[layer] =
-        getLayerBytes(shape, parallelism, options, further.count(layer),
-                      getIndexInChunk(layer));
+    reference.layers[layer] =
+        getLayer(shape, parallelism, options, further.count(layer),
+                 getIndexInChunk(layer));
   }
   return reference;
 }

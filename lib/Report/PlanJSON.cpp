@@ -67,9 +67,9 @@ void PlanWriter::writeLayer(const remat::LayerPlan &layer) {
     json.attribute("stage", layer.stage);
     json.attribute("chunk", layer.chunk);
     if (plan.reference)
-      if (auto bytes = plan.reference->layerBytes.find(layer.layer);
-          bytes != plan.reference->layerBytes.end())
-        json.attribute("reference_bytes", bytes->second);
+      if (auto known = plan.reference->layers.find(layer.layer);
+          known != plan.reference->layers.end())
+        json.attribute("reference_bytes", known->second.kept);
     writeValues(layer);
   });
 }

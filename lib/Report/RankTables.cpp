@@ -14,7 +14,15 @@ using namespace reprise::report;
 namespace json = llvm::json;
 
 using llvm::raw_ostream;
+using llvm::SmallVector;
 using remat::formatBytes;
+
+/// Whether replays count at the peak of a rank; needs `plan.reference`.
+static bool hasReplays(const Plan &plan) {
+  return llvm::any_of(plan.reference->ranks, [](const megatron::Rank &rank) {
+    return rank.replayBytes != 0;
+  });
+}
 
 /// "a rank, one of 8 that share each layer and its positions, and one of 4 that
 /// have other experts"
@@ -67,18 +75,26 @@ void report::printRanks(raw_ostream &os, const Plan &plan) {
   printText(os, "Megatron's accounting of " +
                     formatRank(plan.reference->parallelism) + ": " +
                     formatStates(plan.reference->parallelism) +
-                    "; activations of micro-batches in flight");
+                    "; activations of micro-batches in flight" +
+                    (hasReplays(plan) ? "; and what is replayed of one" : ""));
   using Kind = TextTable::Kind;
-  TextTable table({{"stage", Kind::Number},
-                   {"parameters", Kind::Number},
-                   {"states", Kind::Number},
-                   {"activations", Kind::Number},
-                   {"peak", Kind::Number}});
-  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks))
-    table.add({std::to_string(number), std::to_string(rank.getParameters()),
-               formatBytes(rank.getStateBytes()),
-               formatBytes(rank.activationBytes),
-               formatBytes(rank.getPeakBytes())});
+  SmallVector<TextTable::Column> columns = {{"stage", Kind::Number},
+                                            {"parameters", Kind::Number},
+                                            {"states", Kind::Number},
+                                            {"activations", Kind::Number}};
+  if (hasReplays(plan))
+    columns.push_back({"replayed", Kind::Number});
+  columns.push_back({"peak", Kind::Number});
+  TextTable table(columns);
+  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks)) {
+    TextTable::Line line = {
+        std::to_string(number), std::to_string(rank.getParameters()),
+        formatBytes(rank.getStateBytes()), formatBytes(rank.activationBytes)};
+    if (hasReplays(plan))
+      line.push_back(formatBytes(rank.replayBytes));
+    line.push_back(formatBytes(rank.getPeakBytes()));
+    table.add(std::move(line));
+  }
   table.print(os);
 }
 
@@ -95,6 +111,7 @@ void report::writeRanks(json::OStream &json, const Plan &plan) {
         json.attribute("gradient_bytes", rank.getGradientBytes());
         json.attribute("optimizer_bytes", rank.getOptimizerBytes());
         json.attribute("activation_bytes", rank.activationBytes);
+        json.attribute("replay_bytes", rank.replayBytes);
         json.attribute("peak_bytes", rank.getPeakBytes());
       });
   });
@@ -104,8 +121,8 @@ json::Value report::describeRanks(const Plan &plan) {
   if (!plan.reference || plan.reference->ranks.empty())
     return nullptr;
   json::Array rows;
-  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks))
-    rows.push_back(json::Object{
+  for (auto [number, rank] : llvm::enumerate(plan.reference->ranks)) {
+    json::Object row{
         {"stage", std::to_string(number)},
         {"parameters", std::to_string(rank.getParameters())},
         {"own", formatBytes(rank.getParameterBytes())},
@@ -113,9 +130,14 @@ json::Value report::describeRanks(const Plan &plan) {
         {"optimizer", formatBytes(rank.getOptimizerBytes())},
         {"activations", formatBytes(rank.activationBytes)},
         {"peak", formatBytes(rank.getPeakBytes())},
-    });
+    };
+    if (hasReplays(plan))
+      row["replayed"] = formatBytes(rank.replayBytes);
+    rows.push_back(std::move(row));
+  }
   return json::Object{{"who", formatRank(plan.reference->parallelism)},
                       {"states", formatStates(plan.reference->parallelism)},
                       {"model", formatModel(*plan.reference)},
+                      {"replays", hasReplays(plan)},
                       {"rows", std::move(rows)}};
 }

@@ -32,9 +32,9 @@ public:
 
 private:
   void countParameter(Operation *op, unsigned operand, int64_t stage);
-  void countOutside(Operation *op, int64_t stage);
-  void countLayers();
-  int64_t getStage(Operation *op);
+  void countOutside(Operation *op, megatron::Chunk &chunk);
+  /// The stage of an op, and the number of the chunk there.
+  std::pair<int64_t, int64_t> place(Operation *op);
 
   func::FuncOp step;
   const Reference &reference;
@@ -42,10 +42,11 @@ private:
   llvm::StringMap<bool> isFrozen;                 ///< by parameter
   std::set<std::pair<std::string, int64_t>> seen; ///< of a stage
   std::vector<megatron::Rank> ranks;
-  /// Bytes of a micro-batch that are kept, by stage and virtual stage.
-  std::vector<std::vector<int64_t>> kept;
-  bool isBehindLayers = false;
-  int64_t positions = 0; ///< of a micro-batch
+  std::vector<std::vector<megatron::Chunk>> chunks; ///< by stage
+  /// What heads keep, which run forward last, those of further tokens too.
+  int64_t headBytes = 0;
+  int64_t lastLayer = -1; ///< of those that are counted
+  int64_t positions = 0;  ///< of a micro-batch
 };
 } // namespace
 
@@ -57,7 +58,7 @@ RankCounter::RankCounter(func::FuncOp step, const Reference &reference,
             argument.getArgNumber(), nn::kParameterAttr))
       isFrozen[parameter.getName()] = parameter.getFrozen();
   for (const remat::StagePlan &stage : stages)
-    kept.emplace_back(stage.chunks.size(), 0);
+    chunks.emplace_back(stage.chunks.size());
   for (megatron::Rank &rank : ranks) {
     rank.optimizerRanks = reference.parallelism.optimizerRanks;
     rank.expertOptimizerRanks = reference.parallelism.expertOptimizerRanks;
@@ -65,18 +66,18 @@ RankCounter::RankCounter(func::FuncOp step, const Reference &reference,
 }
 
 /// What is in no layer is on the way to the first stage, or from the last.
-int64_t RankCounter::getStage(Operation *op) {
+std::pair<int64_t, int64_t> RankCounter::place(Operation *op) {
   nn::ScopeAttr scope = nn::getScope(op);
   int64_t layer = scope ? scope.getLayer() : -1;
   if (layer >= 0)
     for (auto [number, stage] : llvm::enumerate(stages))
-      for (const remat::ChunkPlan &chunk : stage.chunks)
+      for (auto [index, chunk] : llvm::enumerate(stage.chunks))
         if (layer >= chunk.firstLayer &&
-            layer < chunk.firstLayer + chunk.numLayers) {
-          isBehindLayers = true;
-          return number;
-        }
-  return isBehindLayers ? int64_t(stages.size()) - 1 : 0;
+            layer < chunk.firstLayer + chunk.numLayers)
+          return {number, index};
+  if (lastLayer < 0)
+    return {0, 0};
+  return {int64_t(stages.size()) - 1, int64_t(stages.back().chunks.size()) - 1};
 }
 
 /// The operand of a linear, and of a head, that is its weight.
@@ -173,42 +174,52 @@ void RankCounter::countParameter(Operation *op, unsigned operand,
 /// What is kept of embedding, last norm and head. Of a head that predicts a
 /// further token Megatron makes the logits of all positions, and masks those
 /// that have none.
-void RankCounter::countOutside(Operation *op, int64_t stage) {
+void RankCounter::countOutside(Operation *op, megatron::Chunk &chunk) {
   nn::ScopeAttr scope = nn::getScope(op);
   if (!scope || scope.getLayer() >= 0 || op->getNumResults() == 0)
     return;
-  int64_t &bytes = isBehindLayers ? kept[stage].back() : kept[stage].front();
-  auto add = [&](megatron::Outside what, Value of, int64_t columns = 0) {
+  using megatron::Outside;
+  auto count = [&](Outside what, Value of, int64_t columns = 0) {
     auto type = cast<ShapedType>(of.getType());
     int64_t width = type.getDimSize(type.getRank() - 1);
     positions = std::max(positions, type.getNumElements() / width);
-    bytes += megatron::getOutsideBytes(
-        what, positions, columns ? columns : width, reference.parallelism);
+    return megatron::getOutsideBytes(what, positions, columns ? columns : width,
+                                     reference.parallelism);
   };
-  using megatron::Outside;
+  auto add = [&](int64_t bytes) { chunk.add({bytes, bytes}); };
   auto part = dyn_cast<Partitionable>(op);
   PartWay way = getPartWay(op);
   if (way == PartWay::Pointwise && part.getDrawnDim(/*dim=*/0))
-    add(Outside::Mask, op->getResult(0));
+    add(count(Outside::Mask, op->getResult(0)));
   else if (way == PartWay::Norm)
-    add(Outside::Input, op->getOperand(0));
-  else if (way == PartWay::Linear) {
-    add(Outside::Input, op->getOperand(0));
-    add(Outside::Logits, op->getResult(0));
-  } else if (isa<RowChunks>(op)) {
+    add(count(Outside::Input, op->getOperand(0)));
+  else if (way == PartWay::Linear)
+    headBytes += count(Outside::Input, op->getOperand(0)) +
+                 count(Outside::Logits, op->getResult(0));
+  else if (isa<RowChunks>(op)) {
     auto weight = cast<ShapedType>(op->getOperand(kWeightOperand).getType());
-    add(Outside::Input, op->getOperand(0));
-    add(Outside::Logits, op->getOperand(0), weight.getDimSize(isInOut(op)));
+    headBytes += count(Outside::Input, op->getOperand(0)) +
+                 count(Outside::Logits, op->getOperand(0),
+                       weight.getDimSize(isInOut(op)));
   }
 }
 
-void RankCounter::countLayers() {
-  for (auto [bytes, stage] : llvm::zip(kept, stages))
-    for (auto [sum, chunk] : llvm::zip(bytes, stage.chunks))
-      for (int64_t layer = 0; layer < chunk.numLayers; ++layer)
-        if (auto known = reference.layerBytes.find(chunk.firstLayer + layer);
-            known != reference.layerBytes.end())
-          sum += known->second;
+/// The most bytes while a micro-batch of `chunks` runs backward.
+static int64_t getMostInBackward(ArrayRef<solver::PipelineTask> tasks,
+                                 ArrayRef<megatron::Chunk> chunks) {
+  bool splitsWeights = llvm::any_of(
+      tasks, [](const solver::PipelineTask &task) { return task.isWeight; });
+  int64_t now = 0, most = 0;
+  for (const solver::PipelineTask &task : tasks) {
+    const megatron::Chunk &chunk = chunks[task.virtualStage];
+    if (!task.isBackward && !task.isWeight)
+      now += chunk.getKept();
+    if (task.isBackward)
+      most = std::max(most, now - chunk.getKept() + chunk.getMost());
+    if (splitsWeights ? task.isWeight : task.isBackward)
+      now -= chunk.getKept();
+  }
+  return most;
 }
 
 std::vector<megatron::Rank> RankCounter::count() {
@@ -218,16 +229,30 @@ std::vector<megatron::Rank> RankCounter::count() {
     // A head in chunks makes gradients, and stands behind the forward pass.
     if (!isForward && !isa<RowChunks>(op))
       continue;
-    int64_t stage = getStage(&op);
+    auto [stage, index] = place(&op);
+    megatron::Chunk &chunk = chunks[stage][index];
     for (unsigned operand = 0; operand < op.getNumOperands(); ++operand)
       countParameter(&op, operand, stage);
-    countOutside(&op, stage);
+    countOutside(&op, chunk);
+    nn::ScopeAttr scope = nn::getScope(&op);
+    if (!scope || scope.getLayer() <= lastLayer)
+      continue;
+    lastLayer = scope.getLayer();
+    if (auto layer = reference.layers.find(lastLayer);
+        layer != reference.layers.end())
+      chunk.add(layer->second);
   }
-  countLayers();
+  chunks.back().back().add({headBytes, headBytes});
   solver::PipelineSchedule schedule = solver::simulate(remat::getPipelineShape(
       step, stages.size(), stages.front().chunks.size()));
-  for (auto [rank, tasks, bytes] : llvm::zip(ranks, schedule, kept))
-    rank.activationBytes = solver::getPeak(tasks, bytes).bytes;
+  for (auto [rank, tasks, parts] : llvm::zip(ranks, schedule, chunks)) {
+    std::vector<int64_t> kept;
+    for (const megatron::Chunk &chunk : parts)
+      kept.push_back(chunk.getKept());
+    rank.activationBytes = solver::getPeak(tasks, kept).bytes;
+    rank.replayBytes = std::max<int64_t>(
+        getMostInBackward(tasks, parts) - rank.activationBytes, 0);
+  }
   return std::move(ranks);
 }
 

@@ -12,10 +12,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "reprise/Support/YAMLFault.h"
+#include "reprise/Support/RawJSON.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/YAMLParser.h"
 
 #include <optional>
 
@@ -150,4 +152,38 @@ YAMLFault reprise::explainYAMLFault(StringRef text, const char *place,
   if (std::optional<YAMLFault> fault = Scanner(text).scan())
     return *fault;
   return explainPlace(text, place ? place : text.begin(), message);
+}
+
+/// Of `node`, with `level` lists and maps around it. A list or map that is read
+/// to its end has nothing left to be passed over.
+static const char *findLevelTooMany(yaml::Node *node, int level) {
+  auto *map = dyn_cast_or_null<yaml::MappingNode>(node);
+  auto *list = dyn_cast_or_null<yaml::SequenceNode>(node);
+  if (!map && !list)
+    return nullptr;
+  const char *place = node->getSourceRange().Start.getPointer();
+  if (level == kMostLevels) // Brackets have their nodes begin behind them.
+    return place - (place[-1] == '[' || place[-1] == '{');
+  if (list) {
+    for (yaml::Node &item : *list)
+      if ((place = findLevelTooMany(&item, level + 1)))
+        return place;
+    return nullptr;
+  }
+  for (yaml::KeyValueNode &pair : *map) {
+    yaml::Node *key = pair.getKey();
+    if ((place = findLevelTooMany(key, level + 1)))
+      return place;
+    yaml::Node *value = key ? pair.getValue() : nullptr;
+    if ((place = findLevelTooMany(value, level + 1)))
+      return place;
+  }
+  return nullptr;
+}
+
+const char *reprise::findLevelTooMany(yaml::Stream &stream) {
+  for (yaml::Document &document : stream)
+    if (const char *place = ::findLevelTooMany(document.getRoot(), 0))
+      return place;
+  return nullptr;
 }

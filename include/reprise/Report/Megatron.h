@@ -46,12 +46,39 @@ struct Options {
 std::string checkDivision(const LayerShape &shape,
                           const Parallelism &parallelism);
 
-/// Bytes that one rank keeps of layer `layer` of a model chunk.
+/// A layer of a micro-batch on one rank, or what else keeps something.
+struct Part {
+  int64_t kept = 0;       ///< bytes, until it has run backward
+  int64_t most = 0;       ///< that are there while it does, made again or kept
+  bool continues = false; ///< the segment of the part before it
+};
+
+/// Layer `layer` of a model chunk.
+Part getLayer(const LayerShape &shape, const Parallelism &parallelism,
+              const Options &options, int64_t layer);
+
+/// Bytes that one rank keeps of it.
 int64_t getLayerBytes(const LayerShape &shape, const Parallelism &parallelism,
                       const Options &options, int64_t layer);
 
 /// And of the input of a layer.
 int64_t getInputBytes(const LayerShape &shape, const Parallelism &parallelism);
+
+/// A micro-batch on a model chunk, whose parts are added in the order of the
+/// forward pass. They run backward in the reverse order, and what is behind the
+/// one that does is gone; the parts of a segment have all that is there of any
+/// when it is replayed.
+class Chunk {
+public:
+  void add(const Part &part);
+
+  int64_t getKept() const { return kept; }
+  int64_t getMost() const { return most; } ///< at one time of backward
+
+private:
+  int64_t kept = 0, most = 0;
+  int64_t before = 0, segment = 0; ///< of the last segment
+};
 
 /// What one rank has of its pipeline stage when it has most: 18 bytes for each
 /// parameter that is trained, 2 in bf16, 4 of its gradient, and 12 of the
@@ -61,6 +88,7 @@ struct Rank {
   int64_t trained = 0, trainedOfExperts = 0, frozen = 0; ///< parameters
   int64_t optimizerRanks = 1, expertOptimizerRanks = 1;  ///< that share 12
   int64_t activationBytes = 0; ///< of micro-batches in flight
+  int64_t replayBytes = 0;     ///< that replays add to these, at the peak
 
   int64_t getTrained() const { return trained + trainedOfExperts; }
   int64_t getParameters() const { return getTrained() + frozen; }
@@ -70,7 +98,9 @@ struct Rank {
   int64_t getStateBytes() const {
     return getParameterBytes() + getGradientBytes() + getOptimizerBytes();
   }
-  int64_t getPeakBytes() const { return getStateBytes() + activationBytes; }
+  int64_t getPeakBytes() const {
+    return getStateBytes() + activationBytes + replayBytes;
+  }
 };
 
 /// How the ranks of a tensor-parallel group share a parameter.

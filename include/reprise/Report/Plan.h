@@ -46,9 +46,9 @@ struct ModelSize {
 /// What Megatron would keep, for comparison.
 struct Reference {
   megatron::Parallelism parallelism;
-  std::map<int64_t, int64_t> layerBytes; ///< of one rank, by layer
-  std::vector<megatron::Rank> ranks;     ///< one of each pipeline stage
-  std::optional<ModelSize> model;        ///< of one with experts
+  std::map<int64_t, megatron::Part> layers; ///< on one rank, by number
+  std::vector<megatron::Rank> ranks;        ///< one of each pipeline stage
+  std::optional<ModelSize> model;           ///< of one with experts
 };
 
 /// What is known of an op of the forward pass beside what is decided.

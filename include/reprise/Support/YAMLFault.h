@@ -12,6 +12,10 @@
 #include "llvm/ADT/StringRef.h"
 #include <string>
 
+namespace llvm::yaml {
+class Stream;
+} // namespace llvm::yaml
+
 namespace reprise {
 
 /// A mistake in a text, in words of our own.
@@ -25,6 +29,12 @@ struct YAMLFault {
 /// half comes first. A null place is the beginning.
 YAMLFault explainYAMLFault(llvm::StringRef text, const char *place,
                            llvm::StringRef message);
+
+/// Reads all of `stream` in place of its `validate`, so that its parser tells
+/// mistakes. Where in the text a list or map begins that is a level too many
+/// (RawJSON.h); null if none does. The parser recurses with levels, and goes no
+/// deeper.
+const char *findLevelTooMany(llvm::yaml::Stream &stream);
 
 } // namespace reprise
 

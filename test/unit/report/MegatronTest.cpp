@@ -107,6 +107,50 @@ TEST(Megatron, SegmentsKeepTheirInputs) {
     EXPECT_EQ(getLayerBytes(shape, {}, block, layer), bytes) << layer;
 }
 
+/// The sample layer has 8 tensors of 32768 bytes, 655360 of P and its dropout,
+/// two masks of 16384, and u and g of 131072. While it runs backward, what is
+/// behind is gone.
+TEST(Megatron, ReplaysOfASampleLayer) {
+  auto get = [](const Options &options) {
+    return getLayer(getShape(128, 2, 64, 4), {}, options, 0).most;
+  };
+  const int64_t value = 32768, core = 655360, mask = 16384, inner = 262144;
+  EXPECT_EQ(get(kNone), 1212416);
+  EXPECT_EQ(get(kFull), 1212416);
+  // x0, n1, q, k, v, and the core again; ctx is gone by then.
+  EXPECT_EQ(get(kCoreAttention), 5 * value + core);
+  EXPECT_EQ(get(select({"mlp"})), 1212416 - mask);
+  // What n2 takes when it is there again is less than what is gone.
+  EXPECT_EQ(get(select({"layernorm"})), 1212416 - 2 * value);
+  // But mlp reads it.
+  EXPECT_EQ(get(select({"layernorm", "mlp"})), 1212416 - mask - value);
+  // u and g beside n2, or the core beside x0, q, k and v.
+  EXPECT_EQ(get(select({"core_attn", "layernorm", "mlp"})), 4 * value + core);
+  LayerShape fused = getShape(128, 2, 64, 4);
+  fused.fusedAttention = true;
+  EXPECT_EQ(
+      getLayer(fused, {}, select({"core_attn", "layernorm", "mlp"}), 0).most,
+      7 * value + mask + inner);
+}
+
+/// A chunk of which the second layer is replayed with the third: the first is
+/// kept, what is behind is gone.
+TEST(Megatron, PartsOfAChunk) {
+  Chunk chunk;
+  chunk.add({5, 5});
+  chunk.add({10, 100, /*continues=*/false});
+  chunk.add({1, 100, /*continues=*/true});
+  EXPECT_EQ(chunk.getKept(), 16);
+  EXPECT_EQ(chunk.getMost(), 205);
+  chunk.add({10, 150});
+  EXPECT_EQ(chunk.getMost(), 205);
+  chunk.add({30, 190});
+  EXPECT_EQ(chunk.getMost(), 26 + 190);
+  chunk.add({300, 300});
+  EXPECT_EQ(chunk.getMost(), 356);
+  EXPECT_EQ(chunk.getKept(), 356);
+}
+
 // A layer of Mixtral's kind: 4 h + 4 a d + 4 k d + 4 a bytes a position for
 // attention, 4 h for x1 and n2, 4 E + 12 s + s (2 h + 6 f) for s of E experts,
 // and once 4 (E + 1) for their offsets.
@@ -124,6 +168,15 @@ TEST(Megatron, Experts) {
   EXPECT_EQ(get(select({"moe", "moe_act"})), 237604);
   EXPECT_EQ(get(select({"layernorm", "moe_act"})), 313380);
   EXPECT_EQ(get(select({"mlp"})), 411684);
+  // A replay makes all of it again, but not what routing chose.
+  auto getMost = [&](const Options &options) {
+    return getLayer(shape, {}, options, 0).most;
+  };
+  EXPECT_EQ(getMost(select({"moe"})), 411684);
+  EXPECT_EQ(getMost(select({"moe_act"})), 411684);
+  EXPECT_EQ(getMost(select({"moe", "layernorm"})), 411684 - 32768);
+  EXPECT_EQ(getMost(select({"moe_act", "layernorm"})), 411684 - 2 * 32768);
+  EXPECT_EQ(getMost(kFull), 411684);
   // The layer's input, and what routing chose.
   EXPECT_EQ(get(kFull), 256 * (2 * 64 + 8 * 2) + 4 * 9);
   // A shared expert of width 48 with its gate: 6 f + 2 h + 2.
@@ -184,6 +237,35 @@ TEST(Megatron, LatentAttention) {
   EXPECT_EQ(get(select({"shared_experts"})), 518180);
   EXPECT_EQ(get(select({"moe", "shared_experts"})), 344100);
   EXPECT_EQ(get(select({"layernorm"})), 567332 - 2 * 256 * 2 * 64);
+  // Of x0, n1, ctx, x1 and n2 each has 32768 bytes, latents and their norms
+  // 40960, q, k and v 131072, the log-sum-exp 4096, the shared key 4096, the
+  // shared expert 49152, and the others 178212, of which 4132 are choices.
+  auto getMost = [&](const Options &options) {
+    return getLayer(shape, {}, options, 0).most;
+  };
+  EXPECT_EQ(getMost(select({"mla_up_proj"})), 567332 - 131072 + 4096);
+  // The others are gone when the shared expert is replayed, in front of them.
+  EXPECT_EQ(getMost(select({"shared_experts"})), 567332 - 49152);
+  EXPECT_EQ(getMost(select({"moe"})), 567332);
+  EXPECT_EQ(getMost(select({"moe", "shared_experts"})), 567332 - 49152);
+  EXPECT_EQ(getMost(select({"moe", "shared_experts", "moe_act"})),
+            567332 - 49152);
+  EXPECT_EQ(getMost(select({"moe", "shared_experts", "mla_up_proj", "layernorm",
+                            "core_attn"})),
+            4 * 32768 + 40960 + 4096 + 178212);
+  // Of a narrow layer the core of attention has most, where queries, keys and
+  // values are there again.
+  LayerShape narrow = shape;
+  narrow.experts = narrow.sharedWidth = 0, narrow.feedForward = 1;
+  auto getCore = [&] {
+    return getLayer(narrow, {},
+                    select({"mla_up_proj", "core_attn", "layernorm"}), 0)
+        .most;
+  };
+  EXPECT_EQ(getCore(), 32768 + 40960 + 4096 + 131072 + 4096);
+  // Without a latent of queries they are made of n1, which is there first.
+  narrow.queryLatent = 0;
+  EXPECT_EQ(getCore(), 2 * 32768 + 16384 + 4096 + 131072 + 4096);
   // Queries without a latent.
   shape.queryLatent = 0;
   EXPECT_EQ(get(kNone), 567332 - 2 * 256 * 2 * 24);
@@ -301,7 +383,8 @@ TEST(Megatron, StatesOfARank) {
   EXPECT_EQ(rank.getStateBytes(), 144544702464);
   rank.frozen = 1000;
   rank.activationBytes = 5;
-  EXPECT_EQ(rank.getPeakBytes(), 144544702464 + 2000 + 5);
+  rank.replayBytes = 7;
+  EXPECT_EQ(rank.getPeakBytes(), 144544702464 + 2000 + 5 + 7);
   // 6 + 12 / d bytes, of each kind with its own d.
   rank.trainedOfExperts = 600;
   rank.optimizerRanks = 8, rank.expertOptimizerRanks = 5;

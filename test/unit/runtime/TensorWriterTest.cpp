@@ -164,6 +164,35 @@ TEST_F(TensorWriters, WhoFindsNoRoomIsNamed) {
   EXPECT_EQ(save("a", 3, {"--resume=auto"}).status, 0);
 }
 
+// Rank 0 alone has curves. What it has no room for ends the run, and all write
+// their parts of the step that is done.
+TEST_F(TensorWriters, AFullDiskUnderCurvesSavesTheStepThatIsDone) {
+  shareAmong(3);
+  const std::string curves = folder.path + "curves";
+  for (std::vector<std::string> into :
+       {std::vector<std::string>{"--tensorboard", curves},
+        {"--csv", path("t.csv")}}) {
+    const std::string name = into.front().substr(2);
+    into.push_back("--log-interval=9000");
+    // The moments have 50 kB.
+    Outcome outcome = saveInto(90'000, name, 9000, into);
+    std::string text = refusal(outcome);
+    EXPECT_EQ(text.find("rank 0 (tp 0) in step "), 0u) << text;
+    EXPECT_NE(text.find(": cannot write '"), text.npos) << text;
+    const std::string said =
+        "': File too large. The last checkpoint is '" + name + "/step-";
+    size_t at = text.find(said);
+    ASSERT_NE(at, text.npos) << text;
+    const int steps = atoi(text.c_str() + at + said.size());
+    EXPECT_GT(steps, 50);
+    const std::string step = "/" + text.substr(at + said.size() - 5, 13);
+    EXPECT_EQ(list(name), "LATEST " + step.substr(1) + " ");
+    // It is what a run has that ends there.
+    ASSERT_EQ(save(name + ".whole", steps).status, 0);
+    EXPECT_EQ(different(name + step, name + ".whole" + step), "");
+  }
+}
+
 /// In the third step, which the correction tells, a number that is none.
 static void spoil(void *const *b, const int64_t *, int64_t, int64_t) {
   if (*f32(b, 0) > 0.25f)
