@@ -341,10 +341,9 @@ void planning::refuseBudget(func::FuncOp step, const Budget &budget,
     error << ", whatever is recomputed";
   else
     error << " with the smallest plan found";
-  if (!settings.under.empty())
-    error << " under " << settings.under;
-  error << ", but the budget is " << withBytes(most, budget.bytes) << "; "
-        << fitting << " fits";
+  std::string under = formatUnder(settings.under, "");
+  error << (under.empty() ? "" : " ") << under << ", but the budget is "
+        << withBytes(most, budget.bytes) << "; " << fitting << " fits";
   if (isMemory)
     error << "; " << formatBytes(search.getPlanned(point).begin)
           << " of it outlive the step: parameters, "
@@ -354,7 +353,8 @@ void planning::refuseBudget(func::FuncOp step, const Budget &budget,
           << ", optimizer and batch";
   if (least < smallest)
     error.attachNote(step.getLoc())
-        << "no plan takes less than " << withBytes(formatBytes(least), least)
+        << formatUnder(settings.under, ", ") << "no plan takes less than "
+        << withBytes(formatBytes(least), least)
         << (isMemory ? "" : " within a step") << ", whatever is recomputed";
   noteAlive(error, step, *curve.getOption(point).traced, curve.getPlan(point));
   if (!budget.command.empty())

@@ -251,16 +251,19 @@ static void noteWaiting(InFlightDiagnostic &error, func::FuncOp step,
 /// Says what the stage needs whose smallest plan is the largest, and why.
 static void refuseStages(func::FuncOp step, const TracedGraph &traced,
                          const Pipeline &pipeline, StagePlans &plans,
-                         const Budget &budget, ArrayRef<int64_t> leastBase) {
+                         const Budget &budget,
+                         const solver::PipelineCertificate &certificate) {
   auto [least, tightest] = plans.findLeast();
   std::string fitting = getFitting(budget.kind, least);
+  std::string under =
+      formatUnder(certificate.chunks.front().certificate.under, "");
   InFlightDiagnostic error =
       step.emitError("needs ")
       << formatNeed(least) << " on stage " << tightest
-      << " with the smallest plans found, but the budget is "
-      << remat::formatBytes(budget.bytes) << " (" << budget.bytes << " bytes); "
-      << fitting << " fits";
-  if (int64_t base = leastBase[tightest])
+      << " with the smallest plans found" << (under.empty() ? "" : " ") << under
+      << ", but the budget is " << remat::formatBytes(budget.bytes) << " ("
+      << budget.bytes << " bytes); " << fitting << " fits";
+  if (int64_t base = certificate.baseBytes[tightest])
     error << "; " << remat::formatBytes(base)
           << " of it outlive the step: parameters, "
           << (pipeline.stages[tightest].writtenBytes
@@ -308,7 +311,7 @@ planStages(func::FuncOp step, const TracedGraph &traced,
     fits &= certifyStage(pipeline, number, point, certificate);
   if (fits)
     return points;
-  refuseStages(step, traced, pipeline, plans, budget, certificate.baseBytes);
+  refuseStages(step, traced, pipeline, plans, budget, certificate);
   return failure();
 }
 
