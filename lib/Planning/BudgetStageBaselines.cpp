@@ -34,15 +34,15 @@ static solver::ChunkBytes measure(const Chunk &chunk,
 FailureOr<std::vector<BudgetChoice>>
 planning::tryStageBaselines(func::FuncOp step, WhatIf &whatIf,
                             const CostTable &costs,
-                            const BudgetSettings &settings, int64_t bytes,
-                            ArrayRef<int64_t> baseBytes) {
+                            const BudgetSettings &settings,
+                            const Budget &budget, ArrayRef<int64_t> baseBytes) {
   FailureOr<TracedGraph> traced =
       traceUndecided(whatIf, costs, settings.isFree);
   if (failed(traced))
     return failure();
-  FailureOr<Pipeline> pipeline =
-      getPipeline(step, *traced,
-                  step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr));
+  FailureOr<Pipeline> pipeline = getPipeline(
+      step, *traced, step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr),
+      budget.kind);
   if (failed(pipeline))
     return failure();
   const solver::PipelineShape &shape = pipeline->shape;
@@ -61,7 +61,7 @@ planning::tryStageBaselines(func::FuncOp step, WhatIf &whatIf,
       simulators.back().emplace_back(chunk.step.graph);
   }
   return tryBaselines(
-      whatIf, *traced, settings, bytes,
+      whatIf, *traced, settings, budget.bytes,
       [&](const solver::KeptValues &kept) -> BaselineRun {
         BaselineRun found;
         std::vector<solver::ChunkTimes> times = getTimes();

@@ -52,22 +52,40 @@ getTimes(const solver::StepGraph &graph,
   return times;
 }
 
-/// Of a table that embedding and head share the head's stage alone makes a
-/// gradient from nothing: a gradient of rows is added to.
-static int64_t getWrittenBytes(const TracedGraph &traced,
-                               const solver::StepStage &stage) {
+/// Bytes of gradients that `stage` makes from nothing; its graph has them if it
+/// `counts` them. Of a table that embedding and head share that is the head's
+/// stage: a gradient of rows is added to.
+static int64_t findWritten(const TracedGraph &traced, solver::StepStage &stage,
+                           bool counts) {
   int64_t bytes = 0;
   for (const solver::StepOp &op : stage.graph.ops)
-    for (int64_t value : op.writes)
-      if (llvm::is_contained(traced.writtenGradients, stage.values[value]))
-        bytes += llvm::alignTo(stage.graph.values[value].bytes,
-                               stage.graph.alignment);
+    for (int64_t number : op.writes) {
+      if (!llvm::is_contained(traced.writtenGradients, stage.values[number]))
+        continue;
+      solver::StepValue &value = stage.graph.values[number];
+      bytes += llvm::alignTo(value.bytes, stage.graph.alignment);
+      if (!counts)
+        continue;
+      value.outlives = false;
+      value.isReturned = true;
+    }
   return bytes;
+}
+
+/// Tasks of weights make gradients later than the step does.
+static bool splitsWeights(const solver::PipelineSchedule &schedule) {
+  return llvm::any_of(
+      schedule, [](const std::vector<solver::PipelineTask> &tasks) {
+        return llvm::any_of(tasks, [](const solver::PipelineTask &task) {
+          return task.isWeight;
+        });
+      });
 }
 
 FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
                                           const TracedGraph &traced,
-                                          remat::ChunksAttr chunks) {
+                                          remat::ChunksAttr chunks,
+                                          Budget::Kind kind) {
   int64_t numStages = chunks.getStages();
   ArrayRef<int64_t> layers = chunks.getLayers().asArrayRef();
   Pipeline pipeline;
@@ -86,6 +104,8 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
            << pipeline.shape.microBatches
            << "; the global batch size sets them";
   pipeline.stages.resize(numStages);
+  pipeline.countsWritten =
+      kind == Budget::Kind::Memory && !splitsWeights(pipeline.schedule);
   std::vector<std::vector<int64_t>> most, whole; // by stage
   for (auto [stage, tasks] : llvm::zip(pipeline.stages, pipeline.schedule)) {
     int64_t virtualStages = pipeline.shape.virtualStages;
@@ -119,7 +139,8 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
                    nullptr,
                    {}};
     chunk.times = getTimes(chunk.step.graph, pipeline.schedule[stage]);
-    pipeline.stages[stage].writtenBytes += getWrittenBytes(traced, chunk.step);
+    pipeline.stages[stage].writtenBytes +=
+        findWritten(traced, chunk.step, pipeline.countsWritten);
     pipeline.stages[stage].chunks.push_back(std::move(chunk));
     first += count;
   }
@@ -181,6 +202,16 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
       launches += chunk.step.graph.ops.size();
     bytes.push_back(planning::getBaseBytes(step, traced, arguments, launches));
   }
+  return bytes;
+}
+
+std::vector<int64_t> planning::getBaseBytes(const Pipeline &pipeline,
+                                            ArrayRef<int64_t> states,
+                                            Budget::Kind kind) {
+  std::vector<int64_t> bytes(states.size(), 0);
+  if (kind == Budget::Kind::Memory)
+    for (auto [own, state, stage] : llvm::zip(bytes, states, pipeline.stages))
+      own = state - (pipeline.countsWritten ? stage.writtenBytes : 0);
   return bytes;
 }
 
@@ -382,9 +413,10 @@ static PipelineReport beginReport(ModuleOp module, const Pipeline &pipeline,
   solver::PipelineCertificate &certificate = report.certificate;
   certificate.shape = pipeline.shape;
   certificate.budgetBytes = budget.bytes;
-  for (auto [own, stage] : llvm::zip(base, pipeline.stages))
-    certificate.baseBytes.push_back(
-        std::max<int64_t>(own - stage.writtenBytes, 0));
+  for (auto [own, stage] : llvm::zip(base, pipeline.stages)) {
+    int64_t written = pipeline.countsWritten ? 0 : stage.writtenBytes;
+    certificate.baseBytes.push_back(std::max<int64_t>(own - written, 0));
+  }
   certificate.chunks.resize(stages * pipeline.shape.virtualStages);
   for (auto [number, chunk] : llvm::enumerate(certificate.chunks)) {
     chunk.weightSeconds =
@@ -547,15 +579,14 @@ planning::solveStages(const Phases &phases, ModuleOp module,
   if (failed(traced))
     return step.emitError("needs to be a step that becomes a schedule, to be "
                           "planned for a budget");
-  FailureOr<Pipeline> pipeline = getPipeline(step, *traced, chunks);
+  FailureOr<Pipeline> pipeline =
+      getPipeline(step, *traced, chunks, budget.kind);
   if (failed(pipeline))
     return failure();
   solveChunks(*pipeline);
 
   std::vector<int64_t> states = getStateBytes(step, *traced, *pipeline, chunks);
-  std::vector<int64_t> base = states;
-  if (budget.kind == Budget::Kind::Activations)
-    base.assign(base.size(), 0);
+  std::vector<int64_t> base = getBaseBytes(*pipeline, states, budget.kind);
   PipelineReport report =
       beginReport(module, *pipeline, base, budget, costs, settings);
   solver::PipelineCertificate &certificate = report.certificate;
@@ -584,7 +615,7 @@ planning::solveStages(const Phases &phases, ModuleOp module,
     addBounds(report);
   if (settings.hasBaselines) {
     FailureOr<std::vector<BudgetChoice>> baselines =
-        tryStageBaselines(step, **whatIf, costs, settings, budget.bytes, base);
+        tryStageBaselines(step, **whatIf, costs, settings, budget, base);
     if (failed(baselines))
       return step.emitError("needs to become a schedule without what is "
                             "decided of it, to be compared with Megatron's "

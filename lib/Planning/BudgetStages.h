@@ -68,7 +68,8 @@ struct Stage {
   };
   std::vector<Chunk> chunks;
   /// Of gradients that a step makes from nothing: in the program these lie
-  /// among activations, from there on.
+  /// among activations, from there on. Such a step is of one micro-batch, with
+  /// one chunk on each stage.
   int64_t writtenBytes = 0;
   std::vector<solver::StageMoment> moments;
   std::vector<Point> curve; ///< peaks grow, seconds fall
@@ -94,6 +95,9 @@ struct Pipeline {
   solver::PipelineShape shape;
   solver::PipelineSchedule schedule;
   std::vector<Stage> stages;
+  /// Whether graphs of chunks have gradients that a step makes from nothing
+  /// where it makes them; otherwise plans are counted with them all the time.
+  bool countsWritten = false;
 
   /// How long the schedule takes with a point of each stage; -1: no replays.
   double getSpan(llvm::ArrayRef<int64_t> points) const;
@@ -206,11 +210,12 @@ private:
   std::map<std::pair<size_t, int64_t>, int64_t> programs;
 };
 
-/// The pipeline that `chunks` make of a step; nothing, after a message, where
-/// that cannot be.
+/// The pipeline that `chunks` make of a step, for what a budget of `kind`
+/// counts; nothing, after a message, where that cannot be.
 mlir::FailureOr<Pipeline> getPipeline(mlir::func::FuncOp step,
                                       const TracedGraph &traced,
-                                      remat::ChunksAttr chunks);
+                                      remat::ChunksAttr chunks,
+                                      Budget::Kind kind);
 
 /// Finds the plans of each chunk for all budgets.
 void solveChunks(Pipeline &pipeline);
@@ -230,13 +235,19 @@ std::vector<int64_t> getStateBytes(mlir::func::FuncOp step,
                                    const Pipeline &pipeline,
                                    remat::ChunksAttr chunks);
 
+/// What plans are counted with beside the graphs of chunks, of stages that have
+/// `states` beside the step.
+std::vector<int64_t> getBaseBytes(const Pipeline &pipeline,
+                                  llvm::ArrayRef<int64_t> states,
+                                  Budget::Kind kind);
+
 /// As `tryBaselines`, on the pipeline: bytes of the stage that needs most, and
 /// how much longer the schedule is than without replays. Takes the decisions of
 /// `whatIf` away.
 mlir::FailureOr<std::vector<BudgetChoice>>
 tryStageBaselines(mlir::func::FuncOp step, WhatIf &whatIf,
                   const CostTable &costs, const BudgetSettings &settings,
-                  int64_t bytes, llvm::ArrayRef<int64_t> baseBytes);
+                  const Budget &budget, llvm::ArrayRef<int64_t> baseBytes);
 
 } // namespace reprise::planning
 

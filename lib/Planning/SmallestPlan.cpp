@@ -43,16 +43,15 @@ planning::findSmallestOnStages(const Phases &phases, ModuleOp module,
     traced = (*whatIf)->trace(costs, settings.isFree);
   if (failed(traced))
     return failure();
-  FailureOr<Pipeline> pipeline = getPipeline(step, *traced, chunks);
+  FailureOr<Pipeline> pipeline = getPipeline(step, *traced, chunks, kind);
   if (failed(pipeline))
     return failure();
   solveChunks(*pipeline);
   for (const Stage &stage : pipeline->stages)
     if (stage.curve.empty())
       return failure();
-  std::vector<int64_t> base = getStateBytes(step, *traced, *pipeline, chunks);
-  if (kind == Budget::Kind::Activations)
-    base.assign(base.size(), 0);
+  std::vector<int64_t> base = getBaseBytes(
+      *pipeline, getStateBytes(step, *traced, *pipeline, chunks), kind);
   return StagePlans(*pipeline, base,
                     getMeasure(module, *traced, *pipeline, settings))
       .findLeast()

@@ -42,7 +42,8 @@ planning::measureStages(const Phases &phases, ModuleOp module,
   if (failed(traced))
     return step.emitError("needs to be a step that becomes a schedule, for the "
                           "bytes of its stages");
-  FailureOr<Pipeline> pipeline = getPipeline(step, *traced, chunks);
+  FailureOr<Pipeline> pipeline =
+      getPipeline(step, *traced, chunks, Budget::Kind::Activations);
   if (failed(pipeline))
     return failure();
   std::vector<int64_t> states = getStateBytes(step, *traced, *pipeline, chunks);

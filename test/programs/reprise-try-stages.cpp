@@ -241,14 +241,13 @@ bool Trier::solve() {
   traced = std::move(*found);
   auto step = module->lookupSymbol<func::FuncOp>(nn::kStepFunction);
   auto chunks = step->getAttrOfType<remat::ChunksAttr>(remat::kChunksAttr);
-  FailureOr<Pipeline> made = getPipeline(step, *traced, chunks);
+  FailureOr<Pipeline> made = getPipeline(step, *traced, chunks, model.kind);
   if (failed(made))
     return false;
   pipeline = std::move(*made);
   solveChunks(*pipeline);
-  base = getStateBytes(step, *traced, *pipeline, chunks);
-  if (model.kind == Budget::Kind::Activations)
-    base.assign(base.size(), 0);
+  base = getBaseBytes(
+      *pipeline, getStateBytes(step, *traced, *pipeline, chunks), model.kind);
   MeasurePoints compile = getMeasure(*module, *traced, *pipeline, settings);
   plans.emplace(*pipeline, base,
                 [=](ArrayRef<int64_t> points, ArrayRef<int64_t> stages) {
