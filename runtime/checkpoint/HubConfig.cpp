@@ -134,6 +134,8 @@ static JsonValue findKey(const JsonValue &config, std::string_view name) {
 
 /// What the absence of a key means, or null in its place.
 static Meaning fallbackOf(const HubKey &key, const JsonValue &config) {
+  if (key.null && config.find(key.name).is(JsonKind::Null))
+    return Meaning(key.null);
   if (key.fallback)
     return Meaning(key.fallback);
   if (!key.derived)

@@ -99,7 +99,7 @@ static constexpr RopeKey kRopeKeys[] = {kFactor,
                                         {"high_freq_factor", kLlama3},
                                         {"beta_fast", kYarn, "32"},
                                         {"beta_slow", kYarn, "1"},
-                                        {"truncate", kYarn, "true"},
+                                        {"truncate", kYarn, "true", "false"},
                                         kAttention};
 
 static unsigned stretchOf(std::string_view type) {
@@ -154,6 +154,8 @@ Meaning Rope::find(const RopeKey &key) const {
     return Meaning(given);
   if (key.name == kAttention.name)
     return Meaning(attentionFactor());
+  if (key.null && given.is(JsonKind::Null))
+    return Meaning(key.null);
   return key.fallback ? Meaning(key.fallback) : Meaning();
 }
 

@@ -57,6 +57,7 @@ struct RopeKey {
   const char *name;
   unsigned stretches; ///< Bits of those that have it.
   const char *fallback = nullptr;
+  const char *null = nullptr; ///< What null means, if that is not the fallback.
 };
 
 /// The rotary positions of a configuration, in one of two spellings: beside

@@ -296,6 +296,37 @@ TEST_F(HubConfig, WhatChangesTheFunction) {
             "layer_types, which this program's model has not");
 }
 
+// The classes have an optional truth, whose null is false, and a share of
+// columns whose default a null replaces.
+TEST_F(HubConfig, NullMayBeAValue) {
+  const std::string mid = ", but this program's model has ";
+  for (const char *type : {"\"deepseek_v3\"", "\"kimi_k2\""})
+    for (const char *key : {"norm_topk_prob", "rope_interleave"}) {
+      std::string latent = with(kLlamaConfig, "model_type", type);
+      latent = with(latent, "q_lora_rank", "null");
+      const std::string on = with(latent, key, "true");
+      EXPECT_EQ(check(latent, on), "") << key;
+      EXPECT_EQ(check(with(latent, key, "null"), with(latent, key, "false")),
+                "");
+      EXPECT_EQ(check(with(latent, key, "null"), on),
+                key + (" false (by default)" + mid) + "true");
+    }
+  const std::string glm = with(kLlamaConfig, "model_type", "\"glm4_moe\"");
+  const std::string share = "partial_rotary_factor", all = with(glm, share, "1.0");
+  EXPECT_EQ(check(with(glm, share, "null"), all), "");
+  EXPECT_EQ(check(with(glm, share, "null"), with(glm, share, "0.5")),
+            share + " 1.0 (by default)" + mid + "0.5");
+  auto stretched = [](const std::string &truncate) {
+    return with(kLlamaConfig, "rope_scaling",
+                R"({"factor": 4.0, "original_max_position_embeddings": 16,
+                    "rope_type": "yarn", "truncate": )" +
+                    truncate + "}");
+  };
+  EXPECT_EQ(check(stretched("null"), stretched("false")), "");
+  EXPECT_EQ(check(stretched("null"), stretched("true")),
+            "truncate false (by default)" + mid + "true");
+}
+
 TEST_F(HubConfig, RotaryPositionsAreCompared) {
   const std::string mid = ", but this program's model has ";
   auto config = [](const std::string &scaling) {
