@@ -111,15 +111,16 @@ static bool differs(const char *path, std::string_view key,
 
 /// Whether the rotary positions of both are the same.
 static bool checkRope(const char *path, const JsonValue &theirConfig,
-                      const JsonValue &ourConfig, const char *theta,
+                      const JsonValue &ourConfig, const HubFamily &family,
                       Error &error) {
-  Rope theirs(theirConfig, theta), ours(ourConfig, theta);
+  Rope theirs(theirConfig, family.ropeTheta),
+      ours(ourConfig, family.ropeTheta);
   if (!(theirs.theta == ours.theta))
     return differs(path, "rope_theta", theirs.theta, ours.theta, error);
   if (theirs.type != ours.type)
     return differs(path, "rope_type", Meaning(theirs.type), Meaning(ours.type),
                    error);
-  const RopeKey *key = ours.findDifference(theirs);
+  const RopeKey *key = ours.findDifference(theirs, family.has("kv_lora_rank"));
   return !key ||
          differs(path, key->name, theirs.find(*key), ours.find(*key), error);
 }
@@ -223,7 +224,7 @@ static bool checkConfig(const char *path, const JsonValue &theirs,
                        "weights would compute something else",
                        path, name.data());
   return !family || !family->ropeTheta ||
-         checkRope(path, theirs, ours, family->ropeTheta, error);
+         checkRope(path, theirs, ours, *family, error);
 }
 
 namespace {

@@ -93,6 +93,10 @@ static constexpr RopeKey kFactor = {"factor", kLinear | kLlama3 | kYarn};
 static constexpr RopeKey kOriginal = {"original_max_position_embeddings",
                                       kLlama3 | kYarn};
 static constexpr RopeKey kAttention = {"attention_factor", kYarn};
+/// Scores of latent attention are times the square of 0.1 * it * ln(factor) + 1;
+/// 0 is as good as none.
+static constexpr RopeKey kScores = {
+    "mscale_all_dim", kLinear | kLlama3 | kYarn, "0", nullptr, true};
 static constexpr RopeKey kRopeKeys[] = {kFactor,
                                         kOriginal,
                                         {"low_freq_factor", kLlama3},
@@ -100,7 +104,8 @@ static constexpr RopeKey kRopeKeys[] = {kFactor,
                                         {"beta_fast", kYarn, "32"},
                                         {"beta_slow", kYarn, "1"},
                                         {"truncate", kYarn, "true", "false"},
-                                        kAttention};
+                                        kAttention,
+                                        kScores};
 
 static unsigned stretchOf(std::string_view type) {
   return type == "linear"   ? kLinear
@@ -159,9 +164,10 @@ Meaning Rope::find(const RopeKey &key) const {
   return key.fallback ? Meaning(key.fallback) : Meaning();
 }
 
-const RopeKey *Rope::findDifference(const Rope &other) const {
+const RopeKey *Rope::findDifference(const Rope &other, bool isLatent) const {
   for (const RopeKey &key : kRopeKeys)
-    if (key.stretches & stretchOf(type) && !(find(key) == other.find(key)))
+    if (key.stretches & stretchOf(type) && (isLatent || !key.isOfLatent) &&
+        !(find(key) == other.find(key)))
       return &key;
   return nullptr;
 }

@@ -58,6 +58,7 @@ struct RopeKey {
   unsigned stretches; ///< Bits of those that have it.
   const char *fallback = nullptr;
   const char *null = nullptr; ///< What null means, if that is not the fallback.
+  bool isOfLatent = false;    ///< Of latent attention alone.
 };
 
 /// The rotary positions of a configuration, in one of two spellings: beside
@@ -68,8 +69,8 @@ public:
   Rope(const JsonValue &config, const char *theta);
 
   /// The first key that means something else in `other`; null if none does,
-  /// for ways to stretch that have the same name.
-  const RopeKey *findDifference(const Rope &other) const;
+  /// for ways to stretch that have the same name. `isLatent`: attention is.
+  const RopeKey *findDifference(const Rope &other, bool isLatent) const;
   Meaning find(const RopeKey &key) const;
 
   Meaning theta;

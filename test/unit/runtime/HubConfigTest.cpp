@@ -381,3 +381,33 @@ TEST_F(HubConfig, RotaryPositionsAreCompared) {
 }
 
 // A model with a head of its own does not take the embedding for it.
+
+// In latent attention mscale_all_dim is of the scores, whatever else it is in;
+// with as large an mscale the angles have no trace of it.
+TEST_F(HubConfig, ScoresOfLatentAttentionAreScaled) {
+  const std::string mid = ", but this program's model has ";
+  std::string latent = with(kLlamaConfig, "model_type", "\"deepseek_v3\"");
+  latent = with(latent, "q_lora_rank", "null");
+  auto map = [](const std::string &config, const std::string &more) {
+    return with(config, "rope_scaling",
+                R"({"factor": 4.0, "original_max_position_embeddings": 16,
+                    "rope_type": "yarn")" +
+                    more + "}");
+  };
+  const std::string one = R"(, "mscale": 1.0, "mscale_all_dim": 1.0)";
+  const std::string less = R"(, "mscale": 0.7, "mscale_all_dim": 0.7)";
+  EXPECT_EQ(check(map(latent, one), map(latent, one)), "");
+  EXPECT_EQ(check(map(latent, less), map(latent, one)),
+            "mscale_all_dim 0.7" + mid + "1.0");
+  EXPECT_EQ(check(map(latent, R"(, "attention_factor": 1.0)"),
+                  map(latent, one)),
+            "mscale_all_dim 0 (by default)" + mid + "1.0");
+  EXPECT_EQ(check(map(latent, R"(, "mscale_all_dim": 0)"), map(latent, "")),
+            "");
+  EXPECT_EQ(check(map(kLlamaConfig, less), map(kLlamaConfig, one)), "");
+  const std::string linear = R"({"rope_type": "linear", "factor": 4.0)";
+  EXPECT_EQ(
+      check(with(latent, "rope_scaling", linear + R"(, "mscale_all_dim": 1})"),
+            with(latent, "rope_scaling", linear + "}")),
+      "mscale_all_dim 1" + mid + "0 (by default)");
+}
