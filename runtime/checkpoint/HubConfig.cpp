@@ -125,12 +125,13 @@ static bool checkRope(const char *path, const JsonValue &theirConfig,
          differs(path, key->name, theirs.find(*key), ours.find(*key), error);
 }
 
-/// The value of a key, which may be inside `rope_parameters` in newer files.
+/// The value of a key; in newer files that of a rotary position is in the map
+/// of these, which wins.
 static JsonValue findKey(const JsonValue &config, std::string_view name) {
-  JsonValue value = config.find(name);
-  if (value || name != "partial_rotary_factor")
-    return value;
-  return config.find("rope_parameters").find(name);
+  if (name == "partial_rotary_factor")
+    if (JsonValue value = findStretch(config).find(name))
+      return value;
+  return config.find(name);
 }
 
 /// What the absence of a key means, or null in its place.

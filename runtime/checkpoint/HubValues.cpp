@@ -114,9 +114,14 @@ static unsigned stretchOf(std::string_view type) {
                             : 0;
 }
 
+JsonValue reprise::runtime::findStretch(const JsonValue &config) {
+  JsonValue old = config.find("rope_scaling");
+  bool isOld = old.is(JsonKind::Object) && old.size() > 0;
+  return isOld ? old : config.find("rope_parameters");
+}
+
 Rope::Rope(const JsonValue &config, const char *fallback) : config(config) {
-  bool isNew = config.find("rope_parameters").is(JsonKind::Object);
-  stretch = config.find(isNew ? "rope_parameters" : "rope_scaling");
+  stretch = findStretch(config);
   JsonValue given = stretch.find("rope_theta");
   if (!isGiven(given))
     given = config.find("rope_theta");

@@ -61,6 +61,10 @@ struct RopeKey {
   bool isOfLatent = false;    ///< Of latent attention alone.
 };
 
+/// The map of how rotary positions are stretched: rope_scaling, unless that is
+/// missing, null or empty; else rope_parameters. Nothing is taken from the other.
+JsonValue findStretch(const JsonValue &config);
+
 /// The rotary positions of a configuration, in one of two spellings: beside
 /// each other as rope_theta and rope_scaling, or together as rope_parameters.
 class Rope {

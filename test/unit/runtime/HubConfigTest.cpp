@@ -411,3 +411,27 @@ TEST_F(HubConfig, ScoresOfLatentAttentionAreScaled) {
             with(latent, "rope_scaling", linear + "}")),
       "mscale_all_dim 1" + mid + "0 (by default)");
 }
+
+// As in the classes, rope_scaling replaces rope_parameters and all that is in
+// it, unless it is empty.
+TEST_F(HubConfig, OneMapOfTwoCounts) {
+  const std::string mid = ", but this program's model has ";
+  auto both = [](const std::string &scaling, const std::string &parameters) {
+    return with(with(with(kLlamaConfig, "rope_scaling", scaling), "rope_theta",
+                     ""),
+                "rope_parameters", parameters);
+  };
+  const std::string linear = R"({"rope_type": "linear", "factor": 4.0})";
+  const std::string plain = R"({"rope_type": "default", "rope_theta": 500.0})";
+  EXPECT_EQ(check(both(linear, plain), kLlamaConfig),
+            "rope_type linear" + mid + "default");
+  EXPECT_EQ(check(both(linear, plain), with(kLlamaConfig, "rope_scaling", linear)),
+            "");
+  for (const char *empty : {"null", "{}"})
+    EXPECT_EQ(check(both(empty, plain), kLlamaConfig),
+              "rope_theta 500.0" + mid + "10000.0");
+  std::string half = both("null", R"({"partial_rotary_factor": 0.5})");
+  half.insert(1, "\"partial_rotary_factor\": 1.0, ");
+  EXPECT_EQ(check(half, kLlamaConfig),
+            "partial_rotary_factor 0.5" + mid + "1.0 (by default)");
+}
