@@ -443,7 +443,7 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   ConfigReader reader(*object, given, entries, description, diagnostics);
   const Family *own = reader.readFamily(members);
   const Family *family = findFamily(given);
-  if (family && own && family != own)
+  if (family && own && family->className != own->className)
     warnOfOtherFamily(given, *own, diagnostics);
   if (!family)
     family = own;

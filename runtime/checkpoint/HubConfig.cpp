@@ -95,6 +95,13 @@ static std::string_view typeOf(const JsonValue &config) {
   return {};
 }
 
+/// Whether two types of model have one class.
+static bool haveOneClass(std::string_view type, std::string_view other) {
+  const HubFamily *family = findHubFamily(type), *second = findHubFamily(other);
+  return type == other ||
+         (family && second && family->className == second->className);
+}
+
 //===----------------------------------------------------------------------===//
 // Comparison
 //===----------------------------------------------------------------------===//
@@ -200,7 +207,7 @@ static bool readStorage(const char *path, const JsonValue &config,
 static bool checkConfig(const char *path, const JsonValue &theirs,
                         const JsonValue &ours, Error &error) {
   std::string_view type = typeOf(theirs), ourType = typeOf(ours);
-  if (!type.empty() && !ourType.empty() && type != ourType)
+  if (!type.empty() && !ourType.empty() && !haveOneClass(type, ourType))
     return differs(path, "model_type", Meaning(type), Meaning(ourType), error);
   const HubFamily *family = findHubFamily(ourType);
   if (family)

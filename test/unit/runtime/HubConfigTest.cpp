@@ -435,3 +435,18 @@ TEST_F(HubConfig, OneMapOfTwoCounts) {
   EXPECT_EQ(check(half, kLlamaConfig),
             "partial_rotary_factor 0.5" + mid + "1.0 (by default)");
 }
+
+// Kimi K2 is DeepSeek-V3 by another name, and DeepSeek-V2 is not.
+TEST_F(HubConfig, OneClassHasTwoNames) {
+  auto latent = [](const std::string &type) {
+    return with(with(kLlamaConfig, "model_type", "\"" + type + "\""),
+                "q_lora_rank", "null");
+  };
+  const std::string v3 = latent("deepseek_v3"), kimi = latent("kimi_k2");
+  EXPECT_EQ(check(v3, kimi), "");
+  EXPECT_EQ(check(kimi, v3), "");
+  EXPECT_EQ(check(with(kimi, "n_group", "1"), with(v3, "n_group", "4")),
+            "n_group 1, but this program's model has 4");
+  EXPECT_EQ(check(latent("deepseek_v2"), v3),
+            "model_type deepseek_v2, but this program's model has deepseek_v3");
+}
