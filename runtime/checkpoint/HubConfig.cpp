@@ -153,6 +153,15 @@ static Meaning fallbackOf(const HubKey &key, const JsonValue &config) {
   return std::isnan(value) ? Meaning() : Meaning(value);
 }
 
+/// What a key of the file says to the program.
+static Meaning readKey(const HubKey &key, const JsonValue &value,
+                       const JsonValue &ours) {
+  double number = 0, least = 0;
+  bool isEnough = !key.enough.empty() && value.asDouble(number) &&
+                  ours.find(key.enough).asDouble(least) && number >= least;
+  return isEnough ? Meaning(key.fallback) : Meaning(value);
+}
+
 /// Whether a key means the same in both, under each name that it has there.
 static bool checkKey(const char *path, const HubKey &key,
                      const JsonValue &theirs, const JsonValue &ours,
@@ -165,7 +174,7 @@ static bool checkKey(const char *path, const HubKey &key,
   for (std::string_view name : {key.name, key.alias}) {
     JsonValue value = findKey(theirs, name);
     isThere = isThere || isGiven(value);
-    if (mine && isGiven(value) && !(Meaning(value) == mine))
+    if (mine && isGiven(value) && !(readKey(key, value, ours) == mine))
       return differs(path, name, Meaning(value), mine, error);
   }
   Meaning absent = fallbackOf(key, theirs);

@@ -49,9 +49,10 @@ static double numberOfHeads(const JsonValue &config, bool) {
   return numberOf(config, "num_attention_heads");
 }
 
-/// Of Mistral, in tokens; null means none.
+/// In tokens; null means none.
+template <int absent>
 static double window(const JsonValue &, bool isNull) {
-  return isNull ? 0 : 4096;
+  return isNull ? 0 : absent;
 }
 
 /// In some classes only null means as many as heads.
@@ -112,7 +113,7 @@ static constexpr HubKey kMistralKeys[] = {
     {"head_dim", "", nullptr, widthOfHeads},
     {"hidden_act", "", "silu"},
     {"rms_norm_eps", "", "1e-06"},
-    {"sliding_window", "", nullptr, window},
+    {"sliding_window", "", nullptr, window<4096>},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},
@@ -188,7 +189,7 @@ static constexpr HubKey kMixtralKeys[] = {
     {"num_local_experts", "num_experts"},
     {"num_experts_per_tok", "", "2"},
     {"router_jitter_noise", "", "0.0"},
-    {"sliding_window", "", "none"},
+    {"sliding_window", "", nullptr, window<0>},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},
@@ -310,7 +311,8 @@ static constexpr HubKey kDeepSeekV2Keys[] = {
     {"norm_topk_prob", "", "false"},
     {"moe_layer_freq", "", "1"},
     {"scoring_func", "", "softmax"},
-    {"sliding_window", "", "none"},
+    {"sliding_window", "", "none", nullptr, nullptr, nullptr,
+     "max_position_embeddings"},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},
@@ -346,7 +348,8 @@ static constexpr HubKey kDeepSeekV3Keys[] = {
     {"moe_layer_freq", "", "1"},
     {"scoring_func", "", "sigmoid"},
     {"topk_method", "", "noaux_tc"},
-    {"sliding_window", "", "none"},
+    {"sliding_window", "", "none", nullptr, nullptr, nullptr,
+     "max_position_embeddings"},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},

@@ -450,3 +450,26 @@ TEST_F(HubConfig, OneClassHasTwoNames) {
   EXPECT_EQ(check(latent("deepseek_v2"), v3),
             "model_type deepseek_v2, but this program's model has deepseek_v3");
 }
+
+// A window as long as the longest text of the program is none where the class
+// has none; Mixtral's is a number, as Mistral's.
+TEST_F(HubConfig, WindowsAreCompared) {
+  const std::string mid = ", but this program's model has ";
+  for (const char *type : {"\"deepseek_v2\"", "\"deepseek_v3\""}) {
+    std::string latent = with(kLlamaConfig, "model_type", type);
+    latent = with(latent, "q_lora_rank", "null");
+    latent = with(latent, "num_experts_per_tok", "2");
+    EXPECT_EQ(check(with(latent, "sliding_window", "64"), latent), "");
+    EXPECT_EQ(check(with(latent, "sliding_window", "4096"), latent), "");
+    EXPECT_EQ(check(with(latent, "sliding_window", "63"), latent),
+              "sliding_window 63" + mid + "none (by default)");
+  }
+  const std::string mixtral = with(kLlamaConfig, "model_type", "\"mixtral\"");
+  const std::string near = with(mixtral, "sliding_window", "16");
+  EXPECT_EQ(check(near, near), "");
+  EXPECT_EQ(check(with(mixtral, "sliding_window", "null"), mixtral), "");
+  EXPECT_EQ(check(near, mixtral),
+            "sliding_window 16" + mid + "0 (by default)");
+  EXPECT_EQ(check(mixtral, near),
+            "sliding_window 0 (by default)" + mid + "16");
+}
