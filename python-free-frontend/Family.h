@@ -43,6 +43,8 @@ struct KeyUse {
   Need need = Need::Defaulted;
   /// What a `config.json` without the key means, where it is not the default.
   llvm::StringLiteral absent = "";
+  /// What null means there, where it is not the default.
+  llvm::StringLiteral null = "";
 };
 
 struct HubModel;

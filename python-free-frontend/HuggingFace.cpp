@@ -65,10 +65,15 @@ static Value toValue(const json::Value &json, StringRef text) {
     for (const RawMember &raw : findMembers(text)) {
       // A key with an escape is nowhere in the object: it stays, as unknown.
       const json::Value *inner = object->get(raw.key);
-      if (!inner || !inner->getAsNull())
-        value.members.push_back({raw.key.str(),
-                                 {SMLoc::getFromPointer(raw.key.data() - 1)},
-                                 inner ? toValue(*inner, raw.value) : Value()});
+      bool isNull = inner && inner->getAsNull();
+      if (isNull && raw.key != "truncate")
+        continue;
+      Value item = inner ? toValue(*inner, raw.value) : Value();
+      if (isNull) // Of an optional truth; where it is missing, it is true.
+        item = {Value::Plain, "false", {}, item.origin};
+      value.members.push_back({raw.key.str(),
+                               {SMLoc::getFromPointer(raw.key.data() - 1)},
+                               std::move(item)});
     }
   } else if (!json.getAsNull()) {
     value.kind = Value::Plain;
@@ -105,6 +110,9 @@ public:
 private:
   void readMember(const RawMember &member, const Family &family);
   bool isStorage(const RawMember &member, const json::Value &value);
+  /// What null says in place of a value of the key, if it says anything.
+  std::optional<StringRef> getNullMeaning(const Key &key,
+                                          const Family &family) const;
   bool hasSizes(const Family &family) const;
   /// Whether the key has, from its place of highest rank, a value that switches
   /// something on.
@@ -211,6 +219,20 @@ bool ConfigReader::isStorage(const RawMember &member,
   return true;
 }
 
+std::optional<StringRef>
+ConfigReader::getNullMeaning(const Key &key, const Family &family) const {
+  const KeyUse *use = family.findUse(key.name);
+  // In the map of rotary positions it has a place of higher rank.
+  auto isInside = [&](StringRef map) {
+    const json::Object *members = object.getObject(map);
+    return members && members->get(key.name);
+  };
+  if (!use || use->null.empty() || isInside("rope_parameters") ||
+      isInside(kRopeScaling))
+    return std::nullopt;
+  return StringRef(use->null);
+}
+
 void ConfigReader::readMember(const RawMember &member, const Family &family) {
   Origin origin = getOrigin(member);
   const json::Value *json = object.get(member.key);
@@ -226,6 +248,9 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
       value.kind = Value::Null;
     if (isOff(*json) && isTruth(*key) && value.kind != Value::Null)
       value = {Value::Plain, "false", {}, value.origin};
+    if (std::optional<StringRef> null = getNullMeaning(*key, family);
+        null && json->getAsNull())
+      value = {Value::Plain, null->str(), {}, value.origin};
     return list.add(*key, {member.key.str(), origin, std::move(value)});
   }
   if (!others.insert(member.key).second)
