@@ -13,8 +13,11 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
+
+#include <cmath>
 
 using namespace llvm;
 using namespace reprise;
@@ -50,6 +53,14 @@ static Value toItem(const json::Value &json, const Origin &origin) {
   return item;
 }
 
+/// Whether the classes take the number in the map of rotary positions for one
+/// that is missing: they ask whether there is a truth.
+static bool isUnset(StringRef key, const json::Value &value) {
+  return value.getAsNumber() == 0.0 &&
+         is_contained({"beta_fast", "beta_slow", "mscale", "mscale_all_dim"},
+                      key);
+}
+
 static Value toValue(const json::Value &json, StringRef text) {
   Value value;
   value.origin.location = SMLoc::getFromPointer(text.data());
@@ -66,7 +77,8 @@ static Value toValue(const json::Value &json, StringRef text) {
       // A key with an escape is nowhere in the object: it stays, as unknown.
       const json::Value *inner = object->get(raw.key);
       bool isNull = inner && inner->getAsNull();
-      if (isNull && raw.key != "truncate")
+      if ((isNull && raw.key != "truncate") ||
+          (inner && isUnset(raw.key, *inner)))
         continue;
       Value item = inner ? toValue(*inner, raw.value) : Value();
       if (isNull) // Of an optional truth; where it is missing, it is true.
@@ -441,6 +453,30 @@ static void warnOfOtherFamily(ArrayRef<Entry> given, const Family &own,
                             "the file's weights are not for it");
 }
 
+/// Positions that have no length before their stretching are stretched from
+/// that of the longest text of the file; null would be a length.
+static void addOriginal(const json::Object &object, ArrayRef<Entry> given,
+                        const Family &family, Origin start,
+                        std::vector<Entry> &entries) {
+  const Key &key = *findKey("original_max_position_embeddings", kRopeScaling);
+  bool isStretched = false, isThere = decides(given, kRopeScaling);
+  for (const Entry &entry : entries) {
+    isStretched |= entry.key->name == "rope_type" &&
+                   is_contained({"llama3", "yarn"}, entry.value.text);
+    isThere |= entry.key == &key;
+  }
+  for (StringRef map : {StringRef(kRopeScaling), StringRef("rope_parameters")})
+    if (const json::Object *members = object.getObject(map))
+      isThere |= members->get(key.name) != nullptr;
+  double longest =
+      HubModel{family, object, {}}.getNumber(modelField<&Model::numPositions>);
+  if (isStretched && !isThere && !std::isnan(longest))
+    entries.push_back({&key,
+                       {Value::Plain, formatv("{0}", int64_t(longest)), {}, start},
+                       key.name.str(),
+                       start});
+}
+
 void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
                                         ArrayRef<Entry> given,
                                         std::vector<Entry> &entries,
@@ -478,6 +514,7 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   if (!family)
     return;
   reader.readMembers(members, *family, start);
+  addOriginal(*object, given, *family, start, entries);
   for (const KeyUse &use : family->keys)
     if (!use.absent.empty() && !object->get(use.name))
       entries.push_back({findKey(use.name, "model", family),

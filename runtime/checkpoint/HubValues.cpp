@@ -101,8 +101,8 @@ static constexpr RopeKey kRopeKeys[] = {kFactor,
                                         kOriginal,
                                         {"low_freq_factor", kLlama3},
                                         {"high_freq_factor", kLlama3},
-                                        {"beta_fast", kYarn, "32"},
-                                        {"beta_slow", kYarn, "1"},
+                                        {"beta_fast", kYarn, "32", nullptr, false, true},
+                                        {"beta_slow", kYarn, "1", nullptr, false, true},
                                         {"truncate", kYarn, "true", "false"},
                                         kAttention,
                                         kScores};
@@ -160,7 +160,9 @@ Meaning Rope::find(const RopeKey &key) const {
         config.find("max_position_embeddings").asDouble(longest))
       return Meaning(longest);
   }
-  if (isGiven(given))
+  double number = 1;
+  bool isUnset = key.isUnsetByZero && given.asDouble(number) && number == 0;
+  if (isGiven(given) && !isUnset)
     return Meaning(given);
   if (key.name == kAttention.name)
     return Meaning(attentionFactor());

@@ -59,6 +59,7 @@ struct RopeKey {
   const char *fallback = nullptr;
   const char *null = nullptr; ///< What null means, if that is not the fallback.
   bool isOfLatent = false;    ///< Of latent attention alone.
+  bool isUnsetByZero = false; ///< Whether 0 means the fallback.
 };
 
 /// The map of how rotary positions are stretched: rope_scaling, unless that is

@@ -370,6 +370,8 @@ TEST_F(HubConfig, RotaryPositionsAreCompared) {
                 "1.13862944 (by default)");
   EXPECT_EQ(check(more("\"beta_fast\": 16"), yarn),
             "beta_fast 16" + mid + "32 (by default)");
+  EXPECT_EQ(check(more("\"beta_fast\": 0, \"beta_slow\": 0.0"), yarn), "");
+  EXPECT_EQ(check(more("\"mscale\": 0, \"mscale_all_dim\": 0"), yarn), "");
   EXPECT_EQ(check(more("\"truncate\": false"), yarn),
             "truncate false" + mid + "true");
   // The length before the stretching: beside the map, in it, or the longest.
