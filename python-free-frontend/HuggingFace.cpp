@@ -131,6 +131,9 @@ private:
   bool isOn(const Key &key, const Family &family) const;
   /// Whether the file says the same by the name of the key that is meant.
   bool isSaidTwice(const Unknown &other, const Family &family) const;
+  /// Refuses what one of two maps of rotary positions has, and the classes do
+  /// not read there.
+  void refuseHidden(ArrayRef<RawMember> members, const Family &family);
   void refuseWithoutSizes(ArrayRef<RawMember> members, const Family &family,
                           Origin start);
 
@@ -384,11 +387,41 @@ void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
   entries.clear(); // Nothing else about this file is worth saying.
 }
 
+/// Of two maps, `rope_scaling` replaces the other whole.
+void ConfigReader::refuseHidden(ArrayRef<RawMember> members,
+                                const Family &family) {
+  const json::Object *seen = object.getObject(kRopeScaling);
+  if (!seen || seen->empty() || decides(given, kRopeScaling))
+    return;
+  auto isSaid = [&](StringRef name) {
+    return seen->get(name) || object.get(name) ||
+           any_of(given,
+                  [&](const Entry &entry) { return entry.key->name == name; });
+  };
+  for (const RawMember &map : members)
+    for (const RawMember &member : findMembers(map.value)) {
+      const KeyUse *use = family.findUse(member.key);
+      double fallback, hidden;
+      if (map.key != "rope_parameters" || isSaid(member.key) || !use ||
+          (!member.value.getAsDouble(hidden) &&
+           !StringRef(use->defaultValue).getAsDouble(fallback) &&
+           hidden == fallback))
+        continue;
+      diagnostics.error(getOrigin(member),
+                        "'" + member.key +
+                            "' in 'rope_parameters' is not in 'rope_scaling', "
+                            "which replaces that map in transformers: the "
+                            "model there has " +
+                            use->defaultValue + "; write it beside the maps");
+    }
+}
+
 void ConfigReader::readMembers(ArrayRef<RawMember> members,
                                const Family &family, Origin start) {
   list.setFamily(family);
   for (const RawMember &member : members)
     readMember(member, family);
+  refuseHidden(members, family);
   if (!hasSizes(family) && !diagnostics.hasFailed())
     return refuseWithoutSizes(members, family, start);
   for (const Unknown &other : unknown) {
