@@ -486,6 +486,32 @@ static void warnOfOtherFamily(ArrayRef<Entry> given, const Family &own,
                             "the file's weights are not for it");
 }
 
+/// Says which row of the embedding the class does not train, and this does.
+static void notePadding(const json::Object &object, ArrayRef<Entry> given,
+                        ArrayRef<RawMember> members, const Family &family,
+                        Origin start, Diagnostics &diagnostics) {
+  constexpr StringLiteral name = "pad_token_id";
+  const json::Value *value = object.get(name);
+  std::optional<int64_t> id = value ? value->getAsInteger() : family.padToken;
+  if (!id || !family.padsEmbedding)
+    return;
+  double rows = HubModel{family, object, given}.getNumber(
+      modelField<&Model::vocabSize>);
+  // Negative ones count from the end.
+  double row = double(*id) + (*id < 0 ? rows : 0);
+  if (!(row >= 0 && row < rows))
+    return;
+  for (const RawMember &member : members)
+    if (member.key == name)
+      start = getOrigin(member);
+  diagnostics.note(
+      start, formatv("'pad_token_id' is {0}{1}: row {2} of the embedding has no "
+                     "gradient from its inputs in Hugging Face's class, but is "
+                     "trained as any other here; that is a difference where "
+                     "texts have this token",
+                     *id, value ? "" : " in files without it", int64_t(row)));
+}
+
 /// Positions that have no length before their stretching are stretched from
 /// that of the longest text of the file; null would be a length.
 static void addOriginal(const json::Object &object, ArrayRef<Entry> given,
@@ -548,6 +574,8 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
     return;
   reader.readMembers(members, *family, start);
   addOriginal(*object, given, *family, start, entries);
+  if (!diagnostics.hasFailed())
+    notePadding(*object, given, members, *family, start, diagnostics);
   for (const KeyUse &use : family->keys)
     if (!use.absent.empty() && !object->get(use.name))
       entries.push_back({findKey(use.name, "model", family),
