@@ -495,8 +495,8 @@ static void notePadding(const json::Object &object, ArrayRef<Entry> given,
   std::optional<int64_t> id = value ? value->getAsInteger() : family.padToken;
   if (!id || !family.padsEmbedding)
     return;
-  double rows = HubModel{family, object, given}.getNumber(
-      modelField<&Model::vocabSize>);
+  double rows =
+      HubModel{family, object, given}.getNumber(modelField<&Model::vocabSize>);
   // Negative ones count from the end.
   double row = double(*id) + (*id < 0 ? rows : 0);
   if (!(row >= 0 && row < rows))
@@ -505,11 +505,12 @@ static void notePadding(const json::Object &object, ArrayRef<Entry> given,
     if (member.key == name)
       start = getOrigin(member);
   diagnostics.note(
-      start, formatv("'pad_token_id' is {0}{1}: row {2} of the embedding has no "
-                     "gradient from its inputs in Hugging Face's class, but is "
-                     "trained as any other here; that is a difference where "
-                     "texts have this token",
-                     *id, value ? "" : " in files without it", int64_t(row)));
+      start,
+      formatv("'pad_token_id' is {0}{1}: row {2} of the embedding has no "
+              "gradient from its inputs in Hugging Face's class, but is "
+              "trained as any other here; that is a difference where "
+              "texts have this token",
+              *id, value ? "" : " in files without it", int64_t(row)));
 }
 
 /// Positions that have no length before their stretching are stretched from
@@ -530,10 +531,11 @@ static void addOriginal(const json::Object &object, ArrayRef<Entry> given,
   double longest =
       HubModel{family, object, {}}.getNumber(modelField<&Model::numPositions>);
   if (isStretched && !isThere && !std::isnan(longest))
-    entries.push_back({&key,
-                       {Value::Plain, formatv("{0}", int64_t(longest)), {}, start},
-                       key.name.str(),
-                       start});
+    entries.push_back(
+        {&key,
+         {Value::Plain, formatv("{0}", int64_t(longest)), {}, start},
+         key.name.str(),
+         start});
 }
 
 void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,

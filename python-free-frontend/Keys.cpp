@@ -304,7 +304,8 @@ static const Key rows[] = {
      Bound::Positive},
     {"mscale_all_dim", kRopeScaling, rotary<&Rotary::mscaleAllDim>, Need::Unset,
      "unset",
-     "Of `yarn`: see `mscale`; of latent attention with any type but `default`: "
+     "Of `yarn`: see `mscale`; of latent attention with any type but "
+     "`default`: "
      "scores are times the square of 0.1 * mscale_all_dim * ln(factor) + 1",
      Bound::Positive},
     {"truncate", kRopeScaling, rotary<&Rotary::truncate>, Need::Defaulted,

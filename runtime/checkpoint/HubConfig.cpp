@@ -120,8 +120,7 @@ static bool differs(const char *path, std::string_view key,
 static bool checkRope(const char *path, const JsonValue &theirConfig,
                       const JsonValue &ourConfig, const HubFamily &family,
                       Error &error) {
-  Rope theirs(theirConfig, family.ropeTheta),
-      ours(ourConfig, family.ropeTheta);
+  Rope theirs(theirConfig, family.ropeTheta), ours(ourConfig, family.ropeTheta);
   if (!(theirs.theta == ours.theta))
     return differs(path, "rope_theta", theirs.theta, ours.theta, error);
   if (theirs.type != ours.type)

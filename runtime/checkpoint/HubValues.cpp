@@ -93,19 +93,20 @@ static constexpr RopeKey kFactor = {"factor", kLinear | kLlama3 | kYarn};
 static constexpr RopeKey kOriginal = {"original_max_position_embeddings",
                                       kLlama3 | kYarn};
 static constexpr RopeKey kAttention = {"attention_factor", kYarn};
-/// Scores of latent attention are times the square of 0.1 * it * ln(factor) + 1;
-/// 0 is as good as none.
-static constexpr RopeKey kScores = {
-    "mscale_all_dim", kLinear | kLlama3 | kYarn, "0", nullptr, true};
-static constexpr RopeKey kRopeKeys[] = {kFactor,
-                                        kOriginal,
-                                        {"low_freq_factor", kLlama3},
-                                        {"high_freq_factor", kLlama3},
-                                        {"beta_fast", kYarn, "32", nullptr, false, true},
-                                        {"beta_slow", kYarn, "1", nullptr, false, true},
-                                        {"truncate", kYarn, "true", "false"},
-                                        kAttention,
-                                        kScores};
+/// Scores of latent attention are times the square of 0.1 * it * ln(factor) +
+/// 1; 0 is as good as none.
+static constexpr RopeKey kScores = {"mscale_all_dim", kLinear | kLlama3 | kYarn,
+                                    "0", nullptr, true};
+static constexpr RopeKey kRopeKeys[] = {
+    kFactor,
+    kOriginal,
+    {"low_freq_factor", kLlama3},
+    {"high_freq_factor", kLlama3},
+    {"beta_fast", kYarn, "32", nullptr, false, true},
+    {"beta_slow", kYarn, "1", nullptr, false, true},
+    {"truncate", kYarn, "true", "false"},
+    kAttention,
+    kScores};
 
 static unsigned stretchOf(std::string_view type) {
   return type == "linear"   ? kLinear

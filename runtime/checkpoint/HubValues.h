@@ -63,7 +63,8 @@ struct RopeKey {
 };
 
 /// The map of how rotary positions are stretched: rope_scaling, unless that is
-/// missing, null or empty; else rope_parameters. Nothing is taken from the other.
+/// missing, null or empty; else rope_parameters. Nothing is taken from the
+/// other.
 JsonValue findStretch(const JsonValue &config);
 
 /// The rotary positions of a configuration, in one of two spellings: beside

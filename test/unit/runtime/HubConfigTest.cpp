@@ -312,7 +312,8 @@ TEST_F(HubConfig, NullMayBeAValue) {
                 key + (" false (by default)" + mid) + "true");
     }
   const std::string glm = with(kLlamaConfig, "model_type", "\"glm4_moe\"");
-  const std::string share = "partial_rotary_factor", all = with(glm, share, "1.0");
+  const std::string share = "partial_rotary_factor",
+                    all = with(glm, share, "1.0");
   EXPECT_EQ(check(with(glm, share, "null"), all), "");
   EXPECT_EQ(check(with(glm, share, "null"), with(glm, share, "0.5")),
             share + " 1.0 (by default)" + mid + "0.5");
@@ -401,9 +402,9 @@ TEST_F(HubConfig, ScoresOfLatentAttentionAreScaled) {
   EXPECT_EQ(check(map(latent, one), map(latent, one)), "");
   EXPECT_EQ(check(map(latent, less), map(latent, one)),
             "mscale_all_dim 0.7" + mid + "1.0");
-  EXPECT_EQ(check(map(latent, R"(, "attention_factor": 1.0)"),
-                  map(latent, one)),
-            "mscale_all_dim 0 (by default)" + mid + "1.0");
+  EXPECT_EQ(
+      check(map(latent, R"(, "attention_factor": 1.0)"), map(latent, one)),
+      "mscale_all_dim 0 (by default)" + mid + "1.0");
   EXPECT_EQ(check(map(latent, R"(, "mscale_all_dim": 0)"), map(latent, "")),
             "");
   EXPECT_EQ(check(map(kLlamaConfig, less), map(kLlamaConfig, one)), "");
@@ -419,16 +420,17 @@ TEST_F(HubConfig, ScoresOfLatentAttentionAreScaled) {
 TEST_F(HubConfig, OneMapOfTwoCounts) {
   const std::string mid = ", but this program's model has ";
   auto both = [](const std::string &scaling, const std::string &parameters) {
-    return with(with(with(kLlamaConfig, "rope_scaling", scaling), "rope_theta",
-                     ""),
-                "rope_parameters", parameters);
+    return with(
+        with(with(kLlamaConfig, "rope_scaling", scaling), "rope_theta", ""),
+        "rope_parameters", parameters);
   };
   const std::string linear = R"({"rope_type": "linear", "factor": 4.0})";
   const std::string plain = R"({"rope_type": "default", "rope_theta": 500.0})";
   EXPECT_EQ(check(both(linear, plain), kLlamaConfig),
             "rope_type linear" + mid + "default");
-  EXPECT_EQ(check(both(linear, plain), with(kLlamaConfig, "rope_scaling", linear)),
-            "");
+  EXPECT_EQ(
+      check(both(linear, plain), with(kLlamaConfig, "rope_scaling", linear)),
+      "");
   for (const char *empty : {"null", "{}"})
     EXPECT_EQ(check(both(empty, plain), kLlamaConfig),
               "rope_theta 500.0" + mid + "10000.0");
@@ -470,8 +472,6 @@ TEST_F(HubConfig, WindowsAreCompared) {
   const std::string near = with(mixtral, "sliding_window", "16");
   EXPECT_EQ(check(near, near), "");
   EXPECT_EQ(check(with(mixtral, "sliding_window", "null"), mixtral), "");
-  EXPECT_EQ(check(near, mixtral),
-            "sliding_window 16" + mid + "0 (by default)");
-  EXPECT_EQ(check(mixtral, near),
-            "sliding_window 0 (by default)" + mid + "16");
+  EXPECT_EQ(check(near, mixtral), "sliding_window 16" + mid + "0 (by default)");
+  EXPECT_EQ(check(mixtral, near), "sliding_window 0 (by default)" + mid + "16");
 }
