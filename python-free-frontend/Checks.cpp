@@ -117,12 +117,16 @@ void ModelChecker::checkRotary() {
   constexpr StringLiteral kFactor = "factor", kLow = "low_freq_factor",
                           kHigh = "high_freq_factor",
                           kOriginal = "original_max_position_embeddings";
+  // Of the scores of latent attention, whatever the type.
+  SmallVector<StringRef> ofScores;
+  if (model.latentRank)
+    ofScores.push_back("mscale_all_dim");
   if (rotary.type == "default") {
     checkRotaryKeys({}, {});
   } else if (rotary.type == "linear") {
-    checkRotaryKeys({kFactor}, {});
+    checkRotaryKeys({kFactor}, ofScores);
   } else if (rotary.type == "llama3") {
-    checkRotaryKeys({kFactor, kLow, kHigh, kOriginal}, {});
+    checkRotaryKeys({kFactor, kLow, kHigh, kOriginal}, ofScores);
     if (rotary.lowFreqFactor && rotary.highFreqFactor &&
         *rotary.lowFreqFactor >= *rotary.highFreqFactor)
       error(kHigh, formatv("needs to be above low_freq_factor {0}, but got {1}",

@@ -22,6 +22,9 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/JSON.h"
 
+#include <cstdint>
+#include <optional>
+
 namespace reprise::frontend {
 
 //===----------------------------------------------------------------------===//
@@ -43,6 +46,8 @@ struct KeyUse {
   Need need = Need::Defaulted;
   /// What a `config.json` without the key means, where it is not the default.
   llvm::StringLiteral absent = "";
+  /// What null means there, where it is not the default.
+  llvm::StringLiteral null = "";
 };
 
 struct HubModel;
@@ -179,6 +184,10 @@ struct Family {
   llvm::ArrayRef<llvm::StringLiteral> ignored;
   Blocks blocks;
   TensorNames tensors;
+  /// Whether the class gives the row of the embedding of `pad_token_id` no
+  /// gradient, and the one that a file without the key has, if it has one.
+  bool padsEmbedding = true;
+  std::optional<int64_t> padToken = std::nullopt;
   /// Whether a file that does not say what it is for is for this family; null
   /// if none is.
   bool (*recognizes)(const llvm::json::Object &config) = nullptr;

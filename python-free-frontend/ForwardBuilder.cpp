@@ -35,14 +35,15 @@ ForwardBuilder::ForwardBuilder(ModuleOp module, const Description &description)
   rng = addInput("rng", {4});
 }
 
-/// One over the root of the width of a head; in latent attention, yarn makes
-/// what it stretches sharper by the square of its other factor.
+/// One over the root of the width of a head; in latent attention, whatever
+/// stretches positions makes scores sharper by the square of the other factor
+/// of yarn.
 ///
 /// Source: DeepSeek-V2, arXiv:2405.04434, section 3.1.4, and the code published
 /// with it.
 double Description::getScoreScale() const {
   double scale = 1 / std::sqrt(double(model.getHeadWidth()));
-  if (!model.latentRank || rotary.type != "yarn" || !rotary.mscaleAllDim)
+  if (!model.latentRank || rotary.type == "default" || !rotary.mscaleAllDim)
     return scale;
   double factor = std::max(rotary.factor.value_or(1), 1.0);
   double magnitude = 0.1 * *rotary.mscaleAllDim * std::log(factor) + 1;

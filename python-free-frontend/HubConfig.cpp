@@ -127,8 +127,7 @@ std::string reprise::frontend::writeHubConfig(const Description &given) {
   members.erase("hf_config");
   members["architectures"] = "[" + quote(getClassName(*given.family)) + "]";
   members["dtype"] = members["torch_dtype"] = quote("float32");
-  for (const char *name : {"bos_token_id", "eos_token_id"})
-    members[name] = "null";
+  // Without a key, as in the file, the class has its default.
   for (const auto &[name, json] : given.tokenIds)
     members[name] = json;
   // What other keys make is written as a number.

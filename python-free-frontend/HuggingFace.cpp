@@ -13,8 +13,11 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
+
+#include <cmath>
 
 using namespace llvm;
 using namespace reprise;
@@ -50,6 +53,14 @@ static Value toItem(const json::Value &json, const Origin &origin) {
   return item;
 }
 
+/// Whether the classes take the number in the map of rotary positions for one
+/// that is missing: they ask whether there is a truth.
+static bool isUnset(StringRef key, const json::Value &value) {
+  return value.getAsNumber() == 0.0 &&
+         is_contained({"beta_fast", "beta_slow", "mscale", "mscale_all_dim"},
+                      key);
+}
+
 static Value toValue(const json::Value &json, StringRef text) {
   Value value;
   value.origin.location = SMLoc::getFromPointer(text.data());
@@ -65,10 +76,16 @@ static Value toValue(const json::Value &json, StringRef text) {
     for (const RawMember &raw : findMembers(text)) {
       // A key with an escape is nowhere in the object: it stays, as unknown.
       const json::Value *inner = object->get(raw.key);
-      if (!inner || !inner->getAsNull())
-        value.members.push_back({raw.key.str(),
-                                 {SMLoc::getFromPointer(raw.key.data() - 1)},
-                                 inner ? toValue(*inner, raw.value) : Value()});
+      bool isNull = inner && inner->getAsNull();
+      if ((isNull && raw.key != "truncate") ||
+          (inner && isUnset(raw.key, *inner)))
+        continue;
+      Value item = inner ? toValue(*inner, raw.value) : Value();
+      if (isNull) // Of an optional truth; where it is missing, it is true.
+        item = {Value::Plain, "false", {}, item.origin};
+      value.members.push_back({raw.key.str(),
+                               {SMLoc::getFromPointer(raw.key.data() - 1)},
+                               std::move(item)});
     }
   } else if (!json.getAsNull()) {
     value.kind = Value::Plain;
@@ -105,12 +122,18 @@ public:
 private:
   void readMember(const RawMember &member, const Family &family);
   bool isStorage(const RawMember &member, const json::Value &value);
+  /// What null says in place of a value of the key, if it says anything.
+  std::optional<StringRef> getNullMeaning(const Key &key,
+                                          const Family &family) const;
   bool hasSizes(const Family &family) const;
   /// Whether the key has, from its place of highest rank, a value that switches
   /// something on.
   bool isOn(const Key &key, const Family &family) const;
   /// Whether the file says the same by the name of the key that is meant.
   bool isSaidTwice(const Unknown &other, const Family &family) const;
+  /// Refuses what one of two maps of rotary positions has, and the classes do
+  /// not read there.
+  void refuseHidden(ArrayRef<RawMember> members, const Family &family);
   void refuseWithoutSizes(ArrayRef<RawMember> members, const Family &family,
                           Origin start);
 
@@ -211,6 +234,20 @@ bool ConfigReader::isStorage(const RawMember &member,
   return true;
 }
 
+std::optional<StringRef>
+ConfigReader::getNullMeaning(const Key &key, const Family &family) const {
+  const KeyUse *use = family.findUse(key.name);
+  // In the map of rotary positions it has a place of higher rank.
+  auto isInside = [&](StringRef map) {
+    const json::Object *members = object.getObject(map);
+    return members && members->get(key.name);
+  };
+  if (!use || use->null.empty() || isInside("rope_parameters") ||
+      isInside(kRopeScaling))
+    return std::nullopt;
+  return StringRef(use->null);
+}
+
 void ConfigReader::readMember(const RawMember &member, const Family &family) {
   Origin origin = getOrigin(member);
   const json::Value *json = object.get(member.key);
@@ -226,6 +263,9 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
       value.kind = Value::Null;
     if (isOff(*json) && isTruth(*key) && value.kind != Value::Null)
       value = {Value::Plain, "false", {}, value.origin};
+    if (std::optional<StringRef> null = getNullMeaning(*key, family);
+        null && json->getAsNull())
+      value = {Value::Plain, null->str(), {}, value.origin};
     return list.add(*key, {member.key.str(), origin, std::move(value)});
   }
   if (!others.insert(member.key).second)
@@ -347,11 +387,41 @@ void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
   entries.clear(); // Nothing else about this file is worth saying.
 }
 
+/// Of two maps, `rope_scaling` replaces the other whole.
+void ConfigReader::refuseHidden(ArrayRef<RawMember> members,
+                                const Family &family) {
+  const json::Object *seen = object.getObject(kRopeScaling);
+  if (!seen || seen->empty() || decides(given, kRopeScaling))
+    return;
+  auto isSaid = [&](StringRef name) {
+    return seen->get(name) || object.get(name) ||
+           any_of(given,
+                  [&](const Entry &entry) { return entry.key->name == name; });
+  };
+  for (const RawMember &map : members)
+    for (const RawMember &member : findMembers(map.value)) {
+      const KeyUse *use = family.findUse(member.key);
+      double fallback, hidden;
+      if (map.key != "rope_parameters" || isSaid(member.key) || !use ||
+          (!member.value.getAsDouble(hidden) &&
+           !StringRef(use->defaultValue).getAsDouble(fallback) &&
+           hidden == fallback))
+        continue;
+      diagnostics.error(getOrigin(member),
+                        "'" + member.key +
+                            "' in 'rope_parameters' is not in 'rope_scaling', "
+                            "which replaces that map in transformers: the "
+                            "model there has " +
+                            use->defaultValue + "; write it beside the maps");
+    }
+}
+
 void ConfigReader::readMembers(ArrayRef<RawMember> members,
                                const Family &family, Origin start) {
   list.setFamily(family);
   for (const RawMember &member : members)
     readMember(member, family);
+  refuseHidden(members, family);
   if (!hasSizes(family) && !diagnostics.hasFailed())
     return refuseWithoutSizes(members, family, start);
   for (const Unknown &other : unknown) {
@@ -416,6 +486,58 @@ static void warnOfOtherFamily(ArrayRef<Entry> given, const Family &own,
                             "the file's weights are not for it");
 }
 
+/// Says which row of the embedding the class does not train, and this does.
+static void notePadding(const json::Object &object, ArrayRef<Entry> given,
+                        ArrayRef<RawMember> members, const Family &family,
+                        Origin start, Diagnostics &diagnostics) {
+  constexpr StringLiteral name = "pad_token_id";
+  const json::Value *value = object.get(name);
+  std::optional<int64_t> id = value ? value->getAsInteger() : family.padToken;
+  if (!id || !family.padsEmbedding)
+    return;
+  double rows =
+      HubModel{family, object, given}.getNumber(modelField<&Model::vocabSize>);
+  // Negative ones count from the end.
+  double row = double(*id) + (*id < 0 ? rows : 0);
+  if (!(row >= 0 && row < rows))
+    return;
+  for (const RawMember &member : members)
+    if (member.key == name)
+      start = getOrigin(member);
+  diagnostics.note(
+      start,
+      formatv("'pad_token_id' is {0}{1}: row {2} of the embedding has no "
+              "gradient from its inputs in Hugging Face's class, but is "
+              "trained as any other here; that is a difference where "
+              "texts have this token",
+              *id, value ? "" : " in files without it", int64_t(row)));
+}
+
+/// Positions that have no length before their stretching are stretched from
+/// that of the longest text of the file; null would be a length.
+static void addOriginal(const json::Object &object, ArrayRef<Entry> given,
+                        const Family &family, Origin start,
+                        std::vector<Entry> &entries) {
+  const Key &key = *findKey("original_max_position_embeddings", kRopeScaling);
+  bool isStretched = false, isThere = decides(given, kRopeScaling);
+  for (const Entry &entry : entries) {
+    isStretched |= entry.key->name == "rope_type" &&
+                   is_contained({"llama3", "yarn"}, entry.value.text);
+    isThere |= entry.key == &key;
+  }
+  for (StringRef map : {StringRef(kRopeScaling), StringRef("rope_parameters")})
+    if (const json::Object *members = object.getObject(map))
+      isThere |= members->get(key.name) != nullptr;
+  double longest =
+      HubModel{family, object, {}}.getNumber(modelField<&Model::numPositions>);
+  if (isStretched && !isThere && !std::isnan(longest))
+    entries.push_back(
+        {&key,
+         {Value::Plain, formatv("{0}", int64_t(longest)), {}, start},
+         key.name.str(),
+         start});
+}
+
 void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
                                         ArrayRef<Entry> given,
                                         std::vector<Entry> &entries,
@@ -443,7 +565,7 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   ConfigReader reader(*object, given, entries, description, diagnostics);
   const Family *own = reader.readFamily(members);
   const Family *family = findFamily(given);
-  if (family && own && family != own)
+  if (family && own && family->className != own->className)
     warnOfOtherFamily(given, *own, diagnostics);
   if (!family)
     family = own;
@@ -453,6 +575,9 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   if (!family)
     return;
   reader.readMembers(members, *family, start);
+  addOriginal(*object, given, *family, start, entries);
+  if (!diagnostics.hasFailed())
+    notePadding(*object, given, members, *family, start, diagnostics);
   for (const KeyUse &use : family->keys)
     if (!use.absent.empty() && !object->get(use.name))
       entries.push_back({findKey(use.name, "model", family),

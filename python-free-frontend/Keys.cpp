@@ -303,7 +303,11 @@ static const Key rows[] = {
      "ln(factor) + 1) / (0.1 * mscale_all_dim * ln(factor) + 1)",
      Bound::Positive},
     {"mscale_all_dim", kRopeScaling, rotary<&Rotary::mscaleAllDim>, Need::Unset,
-     "unset", "Of `yarn`: see `mscale`", Bound::Positive},
+     "unset",
+     "Of `yarn`: see `mscale`; of latent attention with any type but "
+     "`default`: "
+     "scores are times the square of 0.1 * mscale_all_dim * ln(factor) + 1",
+     Bound::Positive},
     {"truncate", kRopeScaling, rotary<&Rotary::truncate>, Need::Defaulted,
      "true", "Of `yarn`: the ends of the ramp are whole numbers"},
 

@@ -301,6 +301,9 @@ public:
   void warning(Origin origin, const llvm::Twine &message) {
     print(origin, llvm::SourceMgr::DK_Warning, message);
   }
+  void note(Origin origin, const llvm::Twine &message) {
+    print(origin, llvm::SourceMgr::DK_Note, message);
+  }
   /// Begins the message with the key, or with the option that it came as.
   void error(const Key &key, Origin origin, const llvm::Twine &message);
   void warning(const Key &key, Origin origin, const llvm::Twine &message);

@@ -63,6 +63,7 @@ static constexpr Family getFamily() {
   family.className = "GPT2";
   family.headClass = "LMHeadModel";
   family.keys = kKeys;
+  family.padsEmbedding = false;
   family.refused = kRefused;
 
   Blocks &blocks = family.blocks;

@@ -41,7 +41,7 @@ static constexpr KeyUse kKeys[] = {
     {"rms_norm_eps", "1e-5"},
     {"rope_theta", "10000.0"},
     {"rope_scaling", "unset", Need::Unset},
-    {"partial_rotary_factor", "0.5"},
+    {"partial_rotary_factor", "0.5", Need::Defaulted, "", "1"},
     {"attention_bias", "false"},
     {"use_qk_norm", "false"},
     {"attention_dropout", "0.0"},

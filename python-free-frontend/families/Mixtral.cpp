@@ -32,6 +32,7 @@ static constexpr KeyUse kKeys[] = {
     {"rope_theta", "1000000.0"},
     {"rope_scaling", "unset", Need::Unset},
     {"attention_dropout", "0.0"},
+    {"sliding_window", "unset", Need::Unset},
     {"output_router_logits", "false"},
     {"router_aux_loss_coef", "0.001"},
     {"initializer_range", "0.02"},

@@ -48,6 +48,7 @@ static constexpr Family getFamily() {
   family.className = "Olmo2";
   family.otherNames = "olmo-2|olmo_2";
   family.keys = kKeys;
+  family.padToken = 1;
   family.blocks.queryKeyNorm = QueryKeyNorm::Projection;
   TensorNames &tensors = family.tensors;
   tensors.attentionNorm = tensors.mlpNorm = "";

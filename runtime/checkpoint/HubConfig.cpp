@@ -95,6 +95,13 @@ static std::string_view typeOf(const JsonValue &config) {
   return {};
 }
 
+/// Whether two types of model have one class.
+static bool haveOneClass(std::string_view type, std::string_view other) {
+  const HubFamily *family = findHubFamily(type), *second = findHubFamily(other);
+  return type == other ||
+         (family && second && family->className == second->className);
+}
+
 //===----------------------------------------------------------------------===//
 // Comparison
 //===----------------------------------------------------------------------===//
@@ -111,35 +118,47 @@ static bool differs(const char *path, std::string_view key,
 
 /// Whether the rotary positions of both are the same.
 static bool checkRope(const char *path, const JsonValue &theirConfig,
-                      const JsonValue &ourConfig, const char *theta,
+                      const JsonValue &ourConfig, const HubFamily &family,
                       Error &error) {
-  Rope theirs(theirConfig, theta), ours(ourConfig, theta);
+  Rope theirs(theirConfig, family.ropeTheta), ours(ourConfig, family.ropeTheta);
   if (!(theirs.theta == ours.theta))
     return differs(path, "rope_theta", theirs.theta, ours.theta, error);
   if (theirs.type != ours.type)
     return differs(path, "rope_type", Meaning(theirs.type), Meaning(ours.type),
                    error);
-  const RopeKey *key = ours.findDifference(theirs);
+  const RopeKey *key = ours.findDifference(theirs, family.has("kv_lora_rank"));
   return !key ||
          differs(path, key->name, theirs.find(*key), ours.find(*key), error);
 }
 
-/// The value of a key, which may be inside `rope_parameters` in newer files.
+/// The value of a key; in newer files that of a rotary position is in the map
+/// of these, which wins.
 static JsonValue findKey(const JsonValue &config, std::string_view name) {
-  JsonValue value = config.find(name);
-  if (value || name != "partial_rotary_factor")
-    return value;
-  return config.find("rope_parameters").find(name);
+  if (name == "partial_rotary_factor")
+    if (JsonValue value = findStretch(config).find(name))
+      return value;
+  return config.find(name);
 }
 
 /// What the absence of a key means, or null in its place.
 static Meaning fallbackOf(const HubKey &key, const JsonValue &config) {
+  if (key.null && config.find(key.name).is(JsonKind::Null))
+    return Meaning(key.null);
   if (key.fallback)
     return Meaning(key.fallback);
   if (!key.derived)
     return {};
   double value = key.derived(config, bool(config.find(key.name)));
   return std::isnan(value) ? Meaning() : Meaning(value);
+}
+
+/// What a key of the file says to the program.
+static Meaning readKey(const HubKey &key, const JsonValue &value,
+                       const JsonValue &ours) {
+  double number = 0, least = 0;
+  bool isEnough = !key.enough.empty() && value.asDouble(number) &&
+                  ours.find(key.enough).asDouble(least) && number >= least;
+  return isEnough ? Meaning(key.fallback) : Meaning(value);
 }
 
 /// Whether a key means the same in both, under each name that it has there.
@@ -154,7 +173,7 @@ static bool checkKey(const char *path, const HubKey &key,
   for (std::string_view name : {key.name, key.alias}) {
     JsonValue value = findKey(theirs, name);
     isThere = isThere || isGiven(value);
-    if (mine && isGiven(value) && !(Meaning(value) == mine))
+    if (mine && isGiven(value) && !(readKey(key, value, ours) == mine))
       return differs(path, name, Meaning(value), mine, error);
   }
   Meaning absent = fallbackOf(key, theirs);
@@ -196,7 +215,7 @@ static bool readStorage(const char *path, const JsonValue &config,
 static bool checkConfig(const char *path, const JsonValue &theirs,
                         const JsonValue &ours, Error &error) {
   std::string_view type = typeOf(theirs), ourType = typeOf(ours);
-  if (!type.empty() && !ourType.empty() && type != ourType)
+  if (!type.empty() && !ourType.empty() && !haveOneClass(type, ourType))
     return differs(path, "model_type", Meaning(type), Meaning(ourType), error);
   const HubFamily *family = findHubFamily(ourType);
   if (family)
@@ -221,7 +240,7 @@ static bool checkConfig(const char *path, const JsonValue &theirs,
                        "weights would compute something else",
                        path, name.data());
   return !family || !family->ropeTheta ||
-         checkRope(path, theirs, ours, family->ropeTheta, error);
+         checkRope(path, theirs, ours, *family, error);
 }
 
 namespace {

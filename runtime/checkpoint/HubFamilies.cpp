@@ -49,9 +49,10 @@ static double numberOfHeads(const JsonValue &config, bool) {
   return numberOf(config, "num_attention_heads");
 }
 
-/// Of Mistral, in tokens; null means none.
+/// In tokens; null means none.
+template <int absent>
 static double window(const JsonValue &, bool isNull) {
-  return isNull ? 0 : 4096;
+  return isNull ? 0 : absent;
 }
 
 /// In some classes only null means as many as heads.
@@ -112,7 +113,7 @@ static constexpr HubKey kMistralKeys[] = {
     {"head_dim", "", nullptr, widthOfHeads},
     {"hidden_act", "", "silu"},
     {"rms_norm_eps", "", "1e-06"},
-    {"sliding_window", "", nullptr, window},
+    {"sliding_window", "", nullptr, window<4096>},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},
@@ -188,7 +189,7 @@ static constexpr HubKey kMixtralKeys[] = {
     {"num_local_experts", "num_experts"},
     {"num_experts_per_tok", "", "2"},
     {"router_jitter_noise", "", "0.0"},
-    {"sliding_window", "", "none"},
+    {"sliding_window", "", nullptr, window<0>},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},
@@ -271,7 +272,7 @@ static constexpr HubKey kGlm4MoeKeys[] = {
     {"moe_layer_freq", "", "1"},
     {"scoring_func", "", "sigmoid"},
     {"topk_method", "", "noaux_tc"},
-    {"partial_rotary_factor", "", "0.5"},
+    {"partial_rotary_factor", "", "0.5", nullptr, nullptr, "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},
 };
@@ -310,7 +311,8 @@ static constexpr HubKey kDeepSeekV2Keys[] = {
     {"norm_topk_prob", "", "false"},
     {"moe_layer_freq", "", "1"},
     {"scoring_func", "", "softmax"},
-    {"sliding_window", "", "none"},
+    {"sliding_window", "", "none", nullptr, nullptr, nullptr,
+     "max_position_embeddings"},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},
@@ -333,7 +335,7 @@ static constexpr HubKey kDeepSeekV3Keys[] = {
     {"qk_nope_head_dim", "", "128"},
     {"qk_rope_head_dim", "", "64"},
     {"v_head_dim", "", "128"},
-    {"rope_interleave", "", "true"},
+    {"rope_interleave", "", "true", nullptr, nullptr, "false"},
     {"n_routed_experts", "num_local_experts"},
     {"num_experts_per_tok", "", "8"},
     {"moe_intermediate_size"},
@@ -342,11 +344,12 @@ static constexpr HubKey kDeepSeekV3Keys[] = {
     {"routed_scaling_factor", "", "2.5"},
     {"n_group", "", "8"},
     {"topk_group", "", "4"},
-    {"norm_topk_prob", "", "true"},
+    {"norm_topk_prob", "", "true", nullptr, nullptr, "false"},
     {"moe_layer_freq", "", "1"},
     {"scoring_func", "", "sigmoid"},
     {"topk_method", "", "noaux_tc"},
-    {"sliding_window", "", "none"},
+    {"sliding_window", "", "none", nullptr, nullptr, nullptr,
+     "max_position_embeddings"},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},

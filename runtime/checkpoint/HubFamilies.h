@@ -27,6 +27,10 @@ struct HubKey {
   double (*derived)(const JsonValue &config, bool isNull) = nullptr;
   /// Whether the key says anything beside the others; null: always.
   bool (*applies)(const JsonValue &config) = nullptr;
+  /// What null means in its place, where that is not the fallback.
+  const char *null = nullptr;
+  /// A key of the program's: a number as large as that means the fallback.
+  std::string_view enough = {};
 };
 
 /// A family of models, as transformers has it: every key that a class reads,

@@ -93,14 +93,20 @@ static constexpr RopeKey kFactor = {"factor", kLinear | kLlama3 | kYarn};
 static constexpr RopeKey kOriginal = {"original_max_position_embeddings",
                                       kLlama3 | kYarn};
 static constexpr RopeKey kAttention = {"attention_factor", kYarn};
-static constexpr RopeKey kRopeKeys[] = {kFactor,
-                                        kOriginal,
-                                        {"low_freq_factor", kLlama3},
-                                        {"high_freq_factor", kLlama3},
-                                        {"beta_fast", kYarn, "32"},
-                                        {"beta_slow", kYarn, "1"},
-                                        {"truncate", kYarn, "true"},
-                                        kAttention};
+/// Scores of latent attention are times the square of 0.1 * it * ln(factor) +
+/// 1; 0 is as good as none.
+static constexpr RopeKey kScores = {"mscale_all_dim", kLinear | kLlama3 | kYarn,
+                                    "0", nullptr, true};
+static constexpr RopeKey kRopeKeys[] = {
+    kFactor,
+    kOriginal,
+    {"low_freq_factor", kLlama3},
+    {"high_freq_factor", kLlama3},
+    {"beta_fast", kYarn, "32", nullptr, false, true},
+    {"beta_slow", kYarn, "1", nullptr, false, true},
+    {"truncate", kYarn, "true", "false"},
+    kAttention,
+    kScores};
 
 static unsigned stretchOf(std::string_view type) {
   return type == "linear"   ? kLinear
@@ -109,9 +115,14 @@ static unsigned stretchOf(std::string_view type) {
                             : 0;
 }
 
+JsonValue reprise::runtime::findStretch(const JsonValue &config) {
+  JsonValue old = config.find("rope_scaling");
+  bool isOld = old.is(JsonKind::Object) && old.size() > 0;
+  return isOld ? old : config.find("rope_parameters");
+}
+
 Rope::Rope(const JsonValue &config, const char *fallback) : config(config) {
-  bool isNew = config.find("rope_parameters").is(JsonKind::Object);
-  stretch = config.find(isNew ? "rope_parameters" : "rope_scaling");
+  stretch = findStretch(config);
   JsonValue given = stretch.find("rope_theta");
   if (!isGiven(given))
     given = config.find("rope_theta");
@@ -150,16 +161,21 @@ Meaning Rope::find(const RopeKey &key) const {
         config.find("max_position_embeddings").asDouble(longest))
       return Meaning(longest);
   }
-  if (isGiven(given))
+  double number = 1;
+  bool isUnset = key.isUnsetByZero && given.asDouble(number) && number == 0;
+  if (isGiven(given) && !isUnset)
     return Meaning(given);
   if (key.name == kAttention.name)
     return Meaning(attentionFactor());
+  if (key.null && given.is(JsonKind::Null))
+    return Meaning(key.null);
   return key.fallback ? Meaning(key.fallback) : Meaning();
 }
 
-const RopeKey *Rope::findDifference(const Rope &other) const {
+const RopeKey *Rope::findDifference(const Rope &other, bool isLatent) const {
   for (const RopeKey &key : kRopeKeys)
-    if (key.stretches & stretchOf(type) && !(find(key) == other.find(key)))
+    if (key.stretches & stretchOf(type) && (isLatent || !key.isOfLatent) &&
+        !(find(key) == other.find(key)))
       return &key;
   return nullptr;
 }

@@ -57,7 +57,15 @@ struct RopeKey {
   const char *name;
   unsigned stretches; ///< Bits of those that have it.
   const char *fallback = nullptr;
+  const char *null = nullptr; ///< What null means, if that is not the fallback.
+  bool isOfLatent = false;    ///< Of latent attention alone.
+  bool isUnsetByZero = false; ///< Whether 0 means the fallback.
 };
+
+/// The map of how rotary positions are stretched: rope_scaling, unless that is
+/// missing, null or empty; else rope_parameters. Nothing is taken from the
+/// other.
+JsonValue findStretch(const JsonValue &config);
 
 /// The rotary positions of a configuration, in one of two spellings: beside
 /// each other as rope_theta and rope_scaling, or together as rope_parameters.
@@ -67,8 +75,8 @@ public:
   Rope(const JsonValue &config, const char *theta);
 
   /// The first key that means something else in `other`; null if none does,
-  /// for ways to stretch that have the same name.
-  const RopeKey *findDifference(const Rope &other) const;
+  /// for ways to stretch that have the same name. `isLatent`: attention is.
+  const RopeKey *findDifference(const Rope &other, bool isLatent) const;
   Meaning find(const RopeKey &key) const;
 
   Meaning theta;

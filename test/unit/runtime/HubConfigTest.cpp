@@ -296,6 +296,38 @@ TEST_F(HubConfig, WhatChangesTheFunction) {
             "layer_types, which this program's model has not");
 }
 
+// The classes have an optional truth, whose null is false, and a share of
+// columns whose default a null replaces.
+TEST_F(HubConfig, NullMayBeAValue) {
+  const std::string mid = ", but this program's model has ";
+  for (const char *type : {"\"deepseek_v3\"", "\"kimi_k2\""})
+    for (const char *key : {"norm_topk_prob", "rope_interleave"}) {
+      std::string latent = with(kLlamaConfig, "model_type", type);
+      latent = with(latent, "q_lora_rank", "null");
+      const std::string on = with(latent, key, "true");
+      EXPECT_EQ(check(latent, on), "") << key;
+      EXPECT_EQ(check(with(latent, key, "null"), with(latent, key, "false")),
+                "");
+      EXPECT_EQ(check(with(latent, key, "null"), on),
+                key + (" false (by default)" + mid) + "true");
+    }
+  const std::string glm = with(kLlamaConfig, "model_type", "\"glm4_moe\"");
+  const std::string share = "partial_rotary_factor",
+                    all = with(glm, share, "1.0");
+  EXPECT_EQ(check(with(glm, share, "null"), all), "");
+  EXPECT_EQ(check(with(glm, share, "null"), with(glm, share, "0.5")),
+            share + " 1.0 (by default)" + mid + "0.5");
+  auto stretched = [](const std::string &truncate) {
+    return with(kLlamaConfig, "rope_scaling",
+                R"({"factor": 4.0, "original_max_position_embeddings": 16,
+                    "rope_type": "yarn", "truncate": )" +
+                    truncate + "}");
+  };
+  EXPECT_EQ(check(stretched("null"), stretched("false")), "");
+  EXPECT_EQ(check(stretched("null"), stretched("true")),
+            "truncate false (by default)" + mid + "true");
+}
+
 TEST_F(HubConfig, RotaryPositionsAreCompared) {
   const std::string mid = ", but this program's model has ";
   auto config = [](const std::string &scaling) {
@@ -339,6 +371,8 @@ TEST_F(HubConfig, RotaryPositionsAreCompared) {
                 "1.13862944 (by default)");
   EXPECT_EQ(check(more("\"beta_fast\": 16"), yarn),
             "beta_fast 16" + mid + "32 (by default)");
+  EXPECT_EQ(check(more("\"beta_fast\": 0, \"beta_slow\": 0.0"), yarn), "");
+  EXPECT_EQ(check(more("\"mscale\": 0, \"mscale_all_dim\": 0"), yarn), "");
   EXPECT_EQ(check(more("\"truncate\": false"), yarn),
             "truncate false" + mid + "true");
   // The length before the stretching: beside the map, in it, or the longest.
@@ -350,3 +384,94 @@ TEST_F(HubConfig, RotaryPositionsAreCompared) {
 }
 
 // A model with a head of its own does not take the embedding for it.
+
+// In latent attention mscale_all_dim is of the scores, whatever else it is in;
+// with as large an mscale the angles have no trace of it.
+TEST_F(HubConfig, ScoresOfLatentAttentionAreScaled) {
+  const std::string mid = ", but this program's model has ";
+  std::string latent = with(kLlamaConfig, "model_type", "\"deepseek_v3\"");
+  latent = with(latent, "q_lora_rank", "null");
+  auto map = [](const std::string &config, const std::string &more) {
+    return with(config, "rope_scaling",
+                R"({"factor": 4.0, "original_max_position_embeddings": 16,
+                    "rope_type": "yarn")" +
+                    more + "}");
+  };
+  const std::string one = R"(, "mscale": 1.0, "mscale_all_dim": 1.0)";
+  const std::string less = R"(, "mscale": 0.7, "mscale_all_dim": 0.7)";
+  EXPECT_EQ(check(map(latent, one), map(latent, one)), "");
+  EXPECT_EQ(check(map(latent, less), map(latent, one)),
+            "mscale_all_dim 0.7" + mid + "1.0");
+  EXPECT_EQ(
+      check(map(latent, R"(, "attention_factor": 1.0)"), map(latent, one)),
+      "mscale_all_dim 0 (by default)" + mid + "1.0");
+  EXPECT_EQ(check(map(latent, R"(, "mscale_all_dim": 0)"), map(latent, "")),
+            "");
+  EXPECT_EQ(check(map(kLlamaConfig, less), map(kLlamaConfig, one)), "");
+  const std::string linear = R"({"rope_type": "linear", "factor": 4.0)";
+  EXPECT_EQ(
+      check(with(latent, "rope_scaling", linear + R"(, "mscale_all_dim": 1})"),
+            with(latent, "rope_scaling", linear + "}")),
+      "mscale_all_dim 1" + mid + "0 (by default)");
+}
+
+// As in the classes, rope_scaling replaces rope_parameters and all that is in
+// it, unless it is empty.
+TEST_F(HubConfig, OneMapOfTwoCounts) {
+  const std::string mid = ", but this program's model has ";
+  auto both = [](const std::string &scaling, const std::string &parameters) {
+    return with(
+        with(with(kLlamaConfig, "rope_scaling", scaling), "rope_theta", ""),
+        "rope_parameters", parameters);
+  };
+  const std::string linear = R"({"rope_type": "linear", "factor": 4.0})";
+  const std::string plain = R"({"rope_type": "default", "rope_theta": 500.0})";
+  EXPECT_EQ(check(both(linear, plain), kLlamaConfig),
+            "rope_type linear" + mid + "default");
+  EXPECT_EQ(
+      check(both(linear, plain), with(kLlamaConfig, "rope_scaling", linear)),
+      "");
+  for (const char *empty : {"null", "{}"})
+    EXPECT_EQ(check(both(empty, plain), kLlamaConfig),
+              "rope_theta 500.0" + mid + "10000.0");
+  std::string half = both("null", R"({"partial_rotary_factor": 0.5})");
+  half.insert(1, "\"partial_rotary_factor\": 1.0, ");
+  EXPECT_EQ(check(half, kLlamaConfig),
+            "partial_rotary_factor 0.5" + mid + "1.0 (by default)");
+}
+
+// Kimi K2 is DeepSeek-V3 by another name, and DeepSeek-V2 is not.
+TEST_F(HubConfig, OneClassHasTwoNames) {
+  auto latent = [](const std::string &type) {
+    return with(with(kLlamaConfig, "model_type", "\"" + type + "\""),
+                "q_lora_rank", "null");
+  };
+  const std::string v3 = latent("deepseek_v3"), kimi = latent("kimi_k2");
+  EXPECT_EQ(check(v3, kimi), "");
+  EXPECT_EQ(check(kimi, v3), "");
+  EXPECT_EQ(check(with(kimi, "n_group", "1"), with(v3, "n_group", "4")),
+            "n_group 1, but this program's model has 4");
+  EXPECT_EQ(check(latent("deepseek_v2"), v3),
+            "model_type deepseek_v2, but this program's model has deepseek_v3");
+}
+
+// A window as long as the longest text of the program is none where the class
+// has none; Mixtral's is a number, as Mistral's.
+TEST_F(HubConfig, WindowsAreCompared) {
+  const std::string mid = ", but this program's model has ";
+  for (const char *type : {"\"deepseek_v2\"", "\"deepseek_v3\""}) {
+    std::string latent = with(kLlamaConfig, "model_type", type);
+    latent = with(latent, "q_lora_rank", "null");
+    latent = with(latent, "num_experts_per_tok", "2");
+    EXPECT_EQ(check(with(latent, "sliding_window", "64"), latent), "");
+    EXPECT_EQ(check(with(latent, "sliding_window", "4096"), latent), "");
+    EXPECT_EQ(check(with(latent, "sliding_window", "63"), latent),
+              "sliding_window 63" + mid + "none (by default)");
+  }
+  const std::string mixtral = with(kLlamaConfig, "model_type", "\"mixtral\"");
+  const std::string near = with(mixtral, "sliding_window", "16");
+  EXPECT_EQ(check(near, near), "");
+  EXPECT_EQ(check(with(mixtral, "sliding_window", "null"), mixtral), "");
+  EXPECT_EQ(check(near, mixtral), "sliding_window 16" + mid + "0 (by default)");
+  EXPECT_EQ(check(mixtral, near), "sliding_window 0 (by default)" + mid + "16");
+}
