@@ -113,8 +113,8 @@ static constexpr StringLiteral kStretchReason =
     "as options --rope-scaling-rope-type and --rope-scaling-factor";
 
 static constexpr StringLiteral kSharesReason =
-    "'use_distributed_optimizer' of section 'parallel' is what there is of it "
-    "here";
+    "'use_distributed_optimizer: true' of section 'parallel' is what there is "
+    "of it here";
 
 static constexpr ForeignKey kForeign[] = {
     {"tensor_model_parallel_size|sequence_parallel", "1|false",
@@ -146,9 +146,9 @@ static constexpr ForeignKey kForeign[] = {
     decided("calculate_per_token_loss", "false",
             "all tokens of a step count alike, so that their mean is the same "
             "either way"),
-    {"data_parallel_sharding_strategy|num_distributed_optimizer_instances|"
-     "zero_stage",
-     "0|1|no_shard", kSharesReason},
+    {"num_distributed_optimizer_instances", "0|1", kSharesReason},
+    // Stage 1 shares the state of the optimizer.
+    {"data_parallel_sharding_strategy|zero_stage", "0|no_shard", kSharesReason},
     {"distributed_optimizer|enable_full_sharding_in_hsdp|fsdp|"
      "fsdp_double_buffer|torch_fsdp2_no_reshard_after_forward|use_fsdp|"
      "use_megatron_fsdp|use_torch_fsdp2|fsdp_*|megatron_fsdp_*|torch_fsdp2_*",
