@@ -416,7 +416,7 @@ static constexpr ForeignKey kForeign[] = {
             "ckpt_fully_parallel_load_exchange_algo|"
             "ckpt_fully_parallel_load_process_group|"
             "ckpt_fully_parallel_save_process_group|ckpt_step|"
-            "data_args_path|data_cache_path|data_path|dataloader_type|"
+            "data_args_path|data_cache_path|dataloader_type|"
             "dist_ckpt_format|dist_ckpt_strictness|dist_ckpt_workers|"
             "error_injection_rate|error_injection_type|"
             "eval_global_batch_size|eval_interval|eval_iters|"
@@ -445,7 +445,7 @@ static constexpr ForeignKey kForeign[] = {
             "tokenizer_type|train_sync_interval|vocab_file|wandb_entity|"
             "wandb_exp_name|wandb_project|wandb_save_dir",
             "", kRunReason, Form::Text),
-    decided("profile_ranks|test_data_path|tiktoken_special_tokens|"
+    decided("data_path|profile_ranks|test_data_path|tiktoken_special_tokens|"
             "tokenizer_special_tokens|train_data_path|valid_data_path",
             "", kRunReason, Form::List),
     decided("adlr_autoresume|allow_ambiguous_pad_tokens|"
