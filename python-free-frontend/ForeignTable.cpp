@@ -113,8 +113,8 @@ static constexpr StringLiteral kStretchReason =
     "as options --rope-scaling-rope-type and --rope-scaling-factor";
 
 static constexpr StringLiteral kSharesReason =
-    "'use_distributed_optimizer' of section 'parallel' is what there is of it "
-    "here";
+    "'use_distributed_optimizer: true' of section 'parallel' is what there is "
+    "of it here";
 
 static constexpr ForeignKey kForeign[] = {
     {"tensor_model_parallel_size|sequence_parallel", "1|false",
@@ -146,9 +146,9 @@ static constexpr ForeignKey kForeign[] = {
     decided("calculate_per_token_loss", "false",
             "all tokens of a step count alike, so that their mean is the same "
             "either way"),
-    {"data_parallel_sharding_strategy|num_distributed_optimizer_instances|"
-     "zero_stage",
-     "0|1|no_shard", kSharesReason},
+    {"num_distributed_optimizer_instances", "0|1", kSharesReason},
+    // Stage 1 shares the state of the optimizer.
+    {"data_parallel_sharding_strategy|zero_stage", "0|no_shard", kSharesReason},
     {"distributed_optimizer|enable_full_sharding_in_hsdp|fsdp|"
      "fsdp_double_buffer|torch_fsdp2_no_reshard_after_forward|use_fsdp|"
      "use_megatron_fsdp|use_torch_fsdp2|fsdp_*|megatron_fsdp_*|torch_fsdp2_*",
@@ -416,7 +416,7 @@ static constexpr ForeignKey kForeign[] = {
             "ckpt_fully_parallel_load_exchange_algo|"
             "ckpt_fully_parallel_load_process_group|"
             "ckpt_fully_parallel_save_process_group|ckpt_step|"
-            "data_args_path|data_cache_path|data_path|dataloader_type|"
+            "data_args_path|data_cache_path|dataloader_type|"
             "dist_ckpt_format|dist_ckpt_strictness|dist_ckpt_workers|"
             "error_injection_rate|error_injection_type|"
             "eval_global_batch_size|eval_interval|eval_iters|"
@@ -445,7 +445,7 @@ static constexpr ForeignKey kForeign[] = {
             "tokenizer_type|train_sync_interval|vocab_file|wandb_entity|"
             "wandb_exp_name|wandb_project|wandb_save_dir",
             "", kRunReason, Form::Text),
-    decided("profile_ranks|test_data_path|tiktoken_special_tokens|"
+    decided("data_path|profile_ranks|test_data_path|tiktoken_special_tokens|"
             "tokenizer_special_tokens|train_data_path|valid_data_path",
             "", kRunReason, Form::List),
     decided("adlr_autoresume|allow_ambiguous_pad_tokens|"

@@ -226,12 +226,21 @@ static bool isNumber(const std::string &word) {
   return end != word.c_str() && *end == 0;
 }
 
-/// Whether a word behind a list's first one is for the list, too: neither an
+/// Whether the word has an ending of what tools read.
+static bool hasInputEnding(const std::string &word) {
+  std::string ending = std::filesystem::path(word).extension().string();
+  return ending == ".yaml" || ending == ".yml" || ending == ".json" ||
+         ending == ".mlir";
+}
+
+/// Whether a word behind `before` in a list is for the list, too: neither an
 /// option, nor a file, which may not be there, but has an ending or a folder.
-static bool isListWord(const std::string &word) {
+/// What stands behind a number may have these: weights and paths of data.
+static bool isListWord(const std::string &word, const std::string &before) {
   std::error_code ignored;
-  return !word.empty() && word[0] != '-' &&
-         (word.find_first_of("./") == std::string::npos || isNumber(word)) &&
+  bool isPlain = word.find_first_of("./") == std::string::npos ||
+                 isNumber(word) || (isNumber(before) && !hasInputEnding(word));
+  return !word.empty() && word[0] != '-' && word[0] != '@' && isPlain &&
          !std::filesystem::exists(word, ignored);
 }
 
@@ -258,7 +267,7 @@ bool Parser::readValue(const OptionInfo &option, Given &given) {
   given.places.push_back(next++);
   // Lists may have spaces, as in Megatron's commands.
   while (option.takes == Takes::List && next < words.size() &&
-         isListWord(words[next])) {
+         isListWord(words[next], words[next - 1])) {
     if (given.value.empty() || given.value.back() != ',')
       given.value += ",";
     given.value += words[next];
@@ -326,7 +335,7 @@ void Parser::passValue() {
   bool hasValue = words[next].find('=') != std::string::npos;
   ++next;
   last.reset();
-  while (!hasValue && next < words.size() && isListWord(words[next]))
+  while (!hasValue && next < words.size() && isListWord(words[next], ""))
     ++next;
 }
 
@@ -422,9 +431,7 @@ static size_t getEnd(const Words &words, size_t first) {
 
 /// Whether a word that names no file is meant as one.
 static bool isMeantAsFile(const std::string &word) {
-  std::string ending = std::filesystem::path(word).extension().string();
-  return word.find('/') != word.npos || ending == ".yaml" || ending == ".yml" ||
-         ending == ".json" || ending == ".mlir";
+  return word.find('/') != word.npos || hasInputEnding(word);
 }
 
 static bool isBehindList(const Input &input) {
