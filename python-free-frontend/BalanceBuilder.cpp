@@ -21,12 +21,15 @@
 #include "python-free-frontend/BalanceBuilder.h"
 #include "python-free-frontend/Family.h"
 #include "reprise/Dialect/NN/NNBalanceOps.h"
+#include "reprise/Support/Modules.h"
 
 #include <cmath>
 
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::frontend;
+
+static constexpr StringLiteral kLoss = getName(ModuleKind::Loss);
 
 BalanceBuilder::BalanceBuilder(ForwardBuilder &forward,
                                const Description &description)
@@ -52,21 +55,13 @@ Value BalanceBuilder::addTerms(StringRef name, Value a, Value b) {
             : Value(forward.create<nn::AddOp>("loss", name, b.getType(), a, b));
 }
 
-Value BalanceBuilder::countRows(ArrayRef<Routing> layers, StringRef name) {
+Value BalanceBuilder::countRows(const Routing &routing, StringRef name) {
   RankedTensorType perExpert = forward.getType({model.numExperts});
-  if (!description.getExpertCapacity()) {
-    SmallVector<Value> offsets = llvm::map_to_vector(
-        layers, [](const Routing &routing) { return routing.offsets; });
-    return forward.create<nn::CountRowsOp>("loss", name, perExpert, offsets);
-  }
-  Value sum;
-  for (const Routing &routing : layers) {
-    std::string own = (name + Twine(routing.layer)).str();
-    Value rows =
-        forward.create<nn::CountChoicesOp>("loss", own, perExpert, routing.ids);
-    sum = addTerms(own + "_sum", sum, rows);
-  }
-  return sum;
+  if (description.getExpertCapacity())
+    return forward.create<nn::CountChoicesOp>("loss", name, perExpert,
+                                              routing.ids);
+  return forward.create<nn::CountRowsOp>("loss", name, perExpert,
+                                         routing.offsets);
 }
 
 Value BalanceBuilder::countLargest(const Routing &routing, StringRef name,
@@ -91,25 +86,21 @@ Value BalanceBuilder::countLargest(const Routing &routing, StringRef name,
 }
 
 /// `factor` times the mean over tokens of the rows that the expert of a token
-/// has, of `routings`, added up.
-Value BalanceBuilder::buildBalance(ArrayRef<Routing> layers, Value rows,
+/// has.
+Value BalanceBuilder::buildBalance(const Routing &routing, Value rows,
                                    StringRef name, double factor) {
   Builder builder(forward.getContext());
   // Megatron's losses are of shares of sigmoids; others are of a softmax.
   bool isSigmoid = blocks.router == RouterKind::Sigmoid;
-  Value sum;
-  for (const Routing &routing : layers) {
-    ArrayRef<int64_t> shape =
-        cast<RankedTensorType>(routing.logits.getType()).getShape().drop_back();
-    std::string own = (name + Twine(routing.layer)).str();
-    Value expected = forward.create<nn::ExpectedRowsOp>(
-        "loss", own + "_tokens", forward.getType(shape), routing.logits, rows,
-        isSigmoid ? builder.getUnitAttr() : UnitAttr());
-    Value mean =
-        forward.create<nn::MeanOp>("loss", own, forward.getType({}), expected);
-    sum = addTerms(own + "_sum", sum, mean);
-  }
-  return forward.create<nn::ScaleOp>("loss", name, forward.getType({}), sum,
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(routing.logits.getType()).getShape().drop_back();
+  std::string own = (name + Twine(routing.layer)).str();
+  Value expected = forward.create<nn::ExpectedRowsOp>(
+      "loss", own + "_tokens", forward.getType(shape), routing.logits, rows,
+      isSigmoid ? builder.getUnitAttr() : UnitAttr());
+  Value mean =
+      forward.create<nn::MeanOp>("loss", own, forward.getType({}), expected);
+  return forward.create<nn::ScaleOp>("loss", name, forward.getType({}), mean,
                                      forward.getF32(factor));
 }
 
@@ -119,15 +110,35 @@ static double countTokens(const Routing &routing) {
   return double(ids.getNumElements() / ids.getShape().back());
 }
 
+Value BalanceBuilder::sumProbabilities(const Routing &routing) {
+  std::string name = "aux_sums" + std::to_string(routing.layer);
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(routing.logits.getType()).getShape().drop_back();
+  Value lse = forward.create<nn::RowLogSumExpOp>(
+      kLoss, name + "_lse", forward.getType(shape), routing.logits);
+  return forward.create<nn::SumProbabilitiesOp>(
+      kLoss, name, forward.getType({model.numExperts}), routing.logits, lse);
+}
+
+/// What a layer adds depends on no other layer: sums so far are all that stages
+/// pass on of it.
 Value BalanceBuilder::buildModelTerm() {
   if (!model.hasAuxLoss || routings.empty())
     return {};
+  Value rows, sums;
+  for (const Routing &routing : routings) {
+    std::string layer = std::to_string(routing.layer);
+    rows = addTerms("aux_rows_to" + layer, rows,
+                    countRows(routing, "aux_rows" + layer));
+    sums = addTerms("aux_sums_to" + layer, sums, sumProbabilities(routing));
+  }
   double layers = double(routings.size());
+  double tokens = countTokens(routings.front());
   double experts = double(model.numExperts);
-  return buildBalance(routings, countRows(routings, "aux_rows"), "aux",
-                      model.auxLossCoefficient *
-                          (experts / countTokens(routings.front())) /
-                          (layers * layers));
+  return forward.create<nn::BalanceLossOp>(
+      kLoss, "aux", forward.getType({}), rows, sums,
+      forward.getF32(model.auxLossCoefficient * (experts / tokens) /
+                     (tokens * layers * layers)));
 }
 
 Value BalanceBuilder::buildLayerTerm(const Routing &routing, bool bySequence,

@@ -45,12 +45,13 @@ public:
 private:
   /// The sum of `a`, which may be null, and `b`.
   mlir::Value addTerms(llvm::StringRef name, mlir::Value a, mlir::Value b);
-  /// How many rows each expert has in these layers together, or with the
-  /// largest scores of one.
-  mlir::Value countRows(llvm::ArrayRef<Routing> layers, llvm::StringRef name);
+  /// How many rows each expert of a layer has, or has with the largest scores.
+  mlir::Value countRows(const Routing &routing, llvm::StringRef name);
   mlir::Value countLargest(const Routing &routing, llvm::StringRef name,
                            bool bySequence);
-  mlir::Value buildBalance(llvm::ArrayRef<Routing> layers, mlir::Value rows,
+  /// The probabilities of the experts of a layer, added up over tokens.
+  mlir::Value sumProbabilities(const Routing &routing);
+  mlir::Value buildBalance(const Routing &routing, mlir::Value rows,
                            llvm::StringRef name, double factor);
   /// The terms of a layer: for its balance in the micro-batch or in each
   /// sequence, for that with the rows of the step so far, and of the logits of

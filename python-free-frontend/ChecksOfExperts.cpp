@@ -134,8 +134,7 @@ void ExpertChecker::checkTerms() {
               nameDefaults({"router_aux_loss_coef"}));
 }
 
-/// What balances experts is there for them, and what is of all layers together
-/// on one stage.
+/// What balances experts is there for them.
 void ExpertChecker::checkBalance() {
   bool hasBias = family->blocks.router == RouterKind::Sigmoid;
   checkBias(hasBias);
@@ -151,12 +150,6 @@ void ExpertChecker::checkBalance() {
     error("moe_pad_expert_input_to_capacity",
           "needs a bias that does not change: where all experts have as many "
           "rows there is nothing to balance");
-  if (parallel.stages > 1 && model.hasAuxLoss)
-    error(firstGiven({"output_router_logits", "pipeline_stages"}),
-          "needs pipeline_stages 1, since it counts the rows of all layers "
-          "together, and stages pass on hidden states alone, but got " +
-              Twine(parallel.stages) +
-              "; moe_aux_loss_coeff is of each layer by itself");
 }
 
 /// That the groups of experts are equal, and those of a token have enough.

@@ -13,6 +13,7 @@
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Terms.h"
 #include "reprise/Interfaces/Facts.h"
+#include "reprise/Support/Active.h"
 #include "reprise/Support/Borders.h"
 #include "reprise/Support/Modules.h"
 #include "llvm/ADT/SetVector.h"
@@ -25,6 +26,23 @@ namespace reprise::autodiff {
 using namespace mlir;
 using namespace reprise;
 using namespace reprise::nn;
+
+/// How many values a chunk that another one follows passes on, its first
+/// results; 0 if none does.
+static unsigned countPassedOn(func::FuncOp function) {
+  unsigned count = 0;
+  for (; count < function.getNumResults(); ++count) {
+    auto output = function.getResultAttrOfType<StringAttr>(count, kOutputAttr);
+    if (!output || output.getValue() != kBorder)
+      break;
+  }
+  return count;
+}
+
+/// The result that is measured first, behind the loss or what is passed on.
+static unsigned getFirstMeasure(func::FuncOp function) {
+  return std::max(countPassedOn(function), 1u);
+}
 
 namespace {
 /// The backward pass of one function of one block.
@@ -121,14 +139,6 @@ static StringAttr getTerm(func::FuncOp function, unsigned result) {
   return function.getResultAttrOfType<StringAttr>(result, kTermAttr);
 }
 
-/// Whether the function is a chunk's that another one follows.
-static bool passesOn(func::FuncOp function) {
-  auto output = function.getNumResults() < 1
-                    ? StringAttr()
-                    : function.getResultAttrOfType<StringAttr>(0, kOutputAttr);
-  return output && output.getValue() == kBorder;
-}
-
 /// What a micro-batch counts in the step's loss: each alike, whichever rank has
 /// it.
 static float getWeight(func::FuncOp function) {
@@ -153,16 +163,11 @@ bool Differentiator::isBorder(unsigned argument) {
 }
 
 void Differentiator::findActive() {
-  for (BlockArgument argument : block.getArguments()) {
+  active = reprise::findActive(block, [&](BlockArgument argument) {
     ParameterAttr parameter = getParameter(function, argument.getArgNumber());
-    if ((parameter && !parameter.getFrozen()) ||
-        isBorder(argument.getArgNumber()))
-      active.insert(argument);
-  }
-  for (Operation &op : block)
-    if (llvm::any_of(op.getOperands(),
-                     [&](Value operand) { return active.contains(operand); }))
-      active.insert(op.result_begin(), op.result_end());
+    return (parameter && !parameter.getFrozen()) ||
+           isBorder(argument.getArgNumber());
+  });
 }
 
 Value Differentiator::addArgument(Type type, StringRef role, StringRef name) {
@@ -234,9 +239,9 @@ LogicalResult Differentiator::check() {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   unsigned count = exit.getNumOperands();
   if (count < 1 ||
-      (exit.getOperand(0).getType() != scalar && !passesOn(function)))
+      (exit.getOperand(0).getType() != scalar && countPassedOn(function) == 0))
     return exit.emitOpError("needs to return the loss alone, a tensor<f32>");
-  for (unsigned index = 1; index < count; ++index)
+  for (unsigned index = getFirstMeasure(function); index < count; ++index)
     if (!getMeasure(function, index))
       return exit.emitOpError("needs to return the loss, a tensor<f32>, and "
                               "behind it measures, but result #")
@@ -274,7 +279,8 @@ void Differentiator::addResult(Value value, StringRef role, StringRef name) {
 }
 
 bool Differentiator::isMeasured(Value value, StringAttr name) {
-  for (unsigned index = 1; index < exit.getNumOperands(); ++index)
+  for (unsigned index = getFirstMeasure(function);
+       index < exit.getNumOperands(); ++index)
     if (exit.getOperand(index) == value && getMeasure(function, index) == name)
       return true;
   return false;
@@ -324,11 +330,13 @@ Value Differentiator::addUp(Value sum, Value term, FloatAttr weight,
 
 void Differentiator::addTotals() {
   llvm::SetVector<StringAttr> totals;
-  for (unsigned index = 1; index < exit.getNumOperands(); ++index)
+  for (unsigned index = getFirstMeasure(function);
+       index < exit.getNumOperands(); ++index)
     if (StringAttr total = getTerm(function, index))
       totals.insert(total);
   // Of one that is a measure itself, these are further terms.
-  for (unsigned index = 1; index < exit.getNumOperands(); ++index)
+  for (unsigned index = getFirstMeasure(function);
+       index < exit.getNumOperands(); ++index)
     totals.remove(getMeasure(function, index));
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   for (StringAttr total : totals)
@@ -336,7 +344,8 @@ void Differentiator::addTotals() {
 }
 
 void Differentiator::measure(FloatAttr weight) {
-  for (unsigned index = 1; index < exit.getNumOperands(); ++index) {
+  for (unsigned index = getFirstMeasure(function);
+       index < exit.getNumOperands(); ++index) {
     Value measured = exit.getOperand(index);
     StringRef name = getMeasure(function, index).getValue();
     Value sum = addArgument(measured.getType(), kMeasureAttr, name);
@@ -356,15 +365,16 @@ void Differentiator::measure(FloatAttr weight) {
 }
 
 Operation *Differentiator::seed() {
-  Value value = exit.getOperand(0);
   Location loc = exit.getLoc();
   FloatAttr weight = builder.getF32FloatAttr(getWeight(function));
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  if (passesOn(function)) {
+  ValueRange passedOn = exit.getOperands().take_front(countPassedOn(function));
+  for (Value value : passedOn)
     addResult(value, kOutputAttr, kBorder);
-  } else {
+  if (passedOn.empty()) {
     Value lossSum = addArgument(scalar, kInputAttr, "loss_sum");
-    addResult(addUp(lossSum, value, weight, "total"), kOutputAttr, "loss");
+    addResult(addUp(lossSum, exit.getOperand(0), weight, "total"), kOutputAttr,
+              "loss");
   }
   measure(weight);
   Operation *backward = BackwardOp::create(builder, loc);
@@ -373,12 +383,14 @@ Operation *Differentiator::seed() {
     setLossScope(seed, "total");
     addCotangent(seed, of, seed);
   };
-  if (!passesOn(function))
-    addSeed(value);
-  else if (active.contains(value))
-    cotangents[value] =
-        addArgument(value.getType(), kInputAttr, kBorderGradient);
-  for (unsigned index = 1; index < exit.getNumOperands(); ++index)
+  if (passedOn.empty())
+    addSeed(exit.getOperand(0));
+  for (Value value : passedOn)
+    if (active.contains(value))
+      cotangents[value] =
+          addArgument(value.getType(), kInputAttr, kBorderGradient);
+  for (unsigned index = getFirstMeasure(function);
+       index < exit.getNumOperands(); ++index)
     if (Value term = exit.getOperand(index);
         getTerm(function, index) && active.contains(term))
       addSeed(term);

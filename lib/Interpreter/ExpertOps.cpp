@@ -397,6 +397,43 @@ static void balanceBias(BalanceBiasOp op, const Frame &frame) {
   }
 }
 
+static void sumProbabilities(const Frame &frame) {
+  const Tensor &logits = frame.in(0);
+  for (int64_t t = 0; t < frame.in(1).size(); ++t)
+    for (int64_t e = 0; e < logits.cols(); ++e)
+      frame.out().values[e] += std::exp(logits.values[t * logits.cols() + e] -
+                                        frame.in(1).values[t]);
+}
+
+static void balanceLoss(BalanceLossOp op, const Frame &frame) {
+  const std::vector<double> &rows = frame.in(0).values;
+  frame.out().values[0] = op.getFactor().convertToDouble() *
+                          std::inner_product(rows.begin(), rows.end(),
+                                             frame.in(1).values.begin(), 0.0);
+}
+
+static void balanceLossBackward(BalanceLossBackwardOp op, const Frame &frame) {
+  double factor = op.getFactor().convertToDouble() * frame.in(1).values[0];
+  for (int64_t e = 0; e < frame.out().size(); ++e)
+    frame.out().values[e] = factor * frame.in(0).values[e];
+}
+
+/// The ops for the balance of all layers together; whether `op` is one.
+static FailureOr<bool> evaluateModelBalance(Operation *op, const Frame &frame) {
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
+      .Case([&](RowLogSumExpOp) {
+        for (int64_t t = 0; t < frame.out().size(); ++t)
+          frame.out().values[t] = getLogSumExp(frame.in(0), t);
+        return true;
+      })
+      .Case([&](SumProbabilitiesOp) { return sumProbabilities(frame), true; })
+      .Case([&](BalanceLossOp op) { return balanceLoss(op, frame), true; })
+      .Case([&](BalanceLossBackwardOp op) {
+        return balanceLossBackward(op, frame), true;
+      })
+      .Default([](Operation *) { return false; });
+}
+
 /// The ops for the balance of experts; whether `op` is one.
 static FailureOr<bool> evaluateBalance(Operation *op, const Frame &frame) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
@@ -416,7 +453,7 @@ static FailureOr<bool> evaluateBalance(Operation *op, const Frame &frame) {
         return squaredLogSumExpBackward(frame), true;
       })
       .Case([&](BalanceBiasOp op) { return balanceBias(op, frame), true; })
-      .Default([](Operation *) { return false; });
+      .Default([&](Operation *op) { return evaluateModelBalance(op, frame); });
 }
 
 FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,

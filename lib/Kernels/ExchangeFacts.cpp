@@ -9,6 +9,7 @@
 #include "KernelBody.h"
 #include "PrepareSchedule.h"
 #include "ScheduleBuilder.h"
+#include "reprise/ABI/Lanes.h"
 #include "reprise/ABI/Model.h"
 #include "reprise/Dialect/NN/NNExpertRankOps.h"
 #include "reprise/Dialect/NN/NNOps.h"
@@ -48,7 +49,7 @@ struct Transfer : ScheduleBody::ExternalModel<Transfer<OpTy>, OpTy> {
     op->replaceAllUsesWith(formed);
     schedule.annotate(formed, op, op);
     std::string name = op->getName().stripDialect().str();
-    name += transfer.getLane() == REPRISE_LANE_GRADIENTS ? "_gradient"
+    name += REPRISE_IS_GRADIENT_LANE(transfer.getLane()) ? "_gradient"
                                                          : "_activation";
     formed->setAttr(rt::kNameAttr, builder.getStringAttr(name));
   }

@@ -322,6 +322,40 @@ static Values convert(LoopBuilder &loops, RowSharesOp op) {
                    });
 }
 
+static Values convert(LoopBuilder &loops, RowLogSumExpOp op) {
+  return {buildLogSumExp(
+      loops, buildExponentials(loops, loops.asMatrix(op.getInput())))};
+}
+
+static Values convert(LoopBuilder &loops, BalanceLossOp op) {
+  int64_t experts = getShape(op.getRows())[0];
+  Value sum = loops.reduceRows(
+      {{loops.asMatrix(op.getRows(), experts)},
+       {loops.asMatrix(op.getSums(), experts)}},
+      loops.filled({1}, 0), [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+        Scalar term = s[0] * s[1];
+        return {s[2] + term};
+      });
+  double factor = op.getFactor().convertToDouble();
+  return loops.map({1}, {{sum}}, getElementTypeOrSelf(op.getOut()),
+                   [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                     return {factor * s[0]};
+                   });
+}
+
+static Values convert(LoopBuilder &loops, BalanceLossBackwardOp op) {
+  int64_t experts = getShape(op.getRows())[0];
+  double factor = op.getFactor().convertToDouble();
+  return loops.map(
+      {1, experts},
+      {{loops.asMatrix(op.getRows(), experts)}, {op.getDout(), Access::Scalar}},
+      getElementTypeOrSelf(op.getDsums()),
+      [&](ImplicitLocOpBuilder &, Scalars s) -> Results {
+        Scalar scale = factor * s[1];
+        return {scale * s[0]};
+      });
+}
+
 static Values convert(LoopBuilder &loops, BalanceBiasOp op) {
   int64_t experts = getShape(op.getBias())[0];
   Value bias = loops.asMatrix(op.getBias(), experts);
@@ -374,7 +408,8 @@ void kernels::attachExpertBodies(MLIRContext &context) {
   attach<PermuteOp, DispatchOp, CombineOp, WeightedSwiGLUOp,
          WeightedSwiGLUBackwardOp, GateWeightOp, GateWeightBackwardOp,
          ExpectedRowsOp, ExpectedRowsBackwardOp, SquaredLogSumExpOp,
-         SquaredLogSumExpBackwardOp, BalanceBiasOp, RowSharesOp>(context);
+         SquaredLogSumExpBackwardOp, BalanceBiasOp, RowSharesOp, RowLogSumExpOp,
+         BalanceLossOp, BalanceLossBackwardOp>(context);
   attachRenamed<ChooseExpertsOp, rt::ChooseExpertsOp>(context);
   attachRenamed<ExpertWeightsOp, rt::ExpertWeightsOp>(context);
   attachRenamed<ExpertWeightsBackwardOp, rt::ExpertWeightsBackwardOp>(context);

@@ -8,6 +8,7 @@
 
 #include "NNToLinalg.h"
 #include "Shape.h"
+#include "reprise/Dialect/NN/NNBalanceOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 
 using namespace mlir;
@@ -57,6 +58,17 @@ static Value convert(LoopBuilder &loops, RMSNormBackwardGainOp op, Value sum) {
                              });
 }
 
+static Value convert(LoopBuilder &loops, SumProbabilitiesOp op, Value sum) {
+  if (!sum)
+    sum = loops.filled(getShape(op.getOut()), 0);
+  return loops.reduceColumns({{loops.asMatrix(op.getLogits())},
+                              {loops.asVector(op.getLse()), Access::Row}},
+                             sum,
+                             [](ImplicitLocOpBuilder &, Scalars s) -> Results {
+                               return {s[2] + exp(s[0] - s[1])};
+                             });
+}
+
 static Value convert(LoopBuilder &loops, PositionsBackwardOp op, Value sum) {
   ImplicitLocOpBuilder &builder = loops.getBuilder();
   if (!sum)
@@ -103,7 +115,7 @@ static void attach(MLIRContext &context) {
 
 void kernels::attachSumBodies(MLIRContext &context) {
   attach</*isOfColumns=*/true, SumRowsOp, LayerNormBackwardGainOp,
-         RMSNormBackwardGainOp>(context);
+         RMSNormBackwardGainOp, SumProbabilitiesOp>(context);
   attach</*isOfColumns=*/false, PositionsBackwardOp, EmbeddingBackwardOp,
          EmbeddingPartBackwardOp>(context);
 }

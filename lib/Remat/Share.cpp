@@ -48,9 +48,11 @@ bool OwnValues::isOwn(func::FuncOp function, BlockArgument argument) const {
       if (word != nn::Word::Replicated && word != nn::Word::Invariant &&
           overlaps(name))
         return true;
-  // Chunks pass on what ranks have between layers.
+  // Chunks pass on what ranks have between layers: of its type.
   auto module = function->getParentOfType<ModuleOp>();
-  return argument == getBorder(function) && module &&
+  auto input = function.getArgAttrOfType<StringAttr>(number, nn::kInputAttr);
+  return input && input.getValue() == kBorder &&
+         argument.getType() == getBorder(function).getType() && module &&
          module->hasAttr(nn::kSequenceParallelAttr);
 }
 

@@ -18,10 +18,12 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/NN/Terms.h"
 #include "reprise/Stages/Passes.h"
+#include "reprise/Support/Active.h"
 #include "reprise/Support/Borders.h"
 #include "reprise/Support/LayerSplit.h"
 #include "reprise/Support/Modules.h"
@@ -48,9 +50,8 @@ public:
       : forward(forward), block(forward.getBody().front()), layers(layers) {}
 
   LogicalResult find();
-  bool trains(int64_t chunk) const;
-  /// Finds the first chunk that trains a parameter: gradients go back to there
-  /// and no further.
+  /// Finds what of the borders has a gradient: what depends on a parameter that
+  /// is trained.
   LogicalResult findTrained();
   /// Adds the function of a chunk to its module.
   void build(ModuleOp module, int64_t chunk) const;
@@ -71,8 +72,8 @@ private:
   /// loss, and of what is measured that which it makes.
   std::pair<SmallVector<Value>, SmallVector<DictionaryAttr>>
   getReturned(int64_t chunk) const;
-  /// What a chunk says of the border that it reads.
-  DictionaryAttr getBorderRole(int64_t chunk) const;
+  /// What a chunk says of a value of the border that it reads.
+  DictionaryAttr getBorderRole(Value value) const;
   /// What the ops of a chunk need, in order: themselves, and what is
   /// everywhere.
   llvm::SetVector<Operation *> getOps(int64_t chunk) const;
@@ -83,8 +84,8 @@ private:
   Block &block;
   ArrayRef<int64_t> layers; ///< of each chunk
   DenseMap<Operation *, int64_t> chunks;
-  SmallVector<Value> borders; ///< what chunk i passes on
-  int64_t firstTrained = 0;   ///< chunk
+  SmallVector<SmallVector<Value>> borders; ///< what chunk i passes on
+  DenseSet<Value> untrained;               ///< of these
 };
 
 struct CutChunks : public stages::impl::CutChunksBase<CutChunks> {
@@ -174,8 +175,9 @@ LogicalResult Cut::findChunks() {
   return success();
 }
 
-/// A value crosses each border between its maker and its last reader. A chunk
-/// without layers passes on what it gets.
+/// Values cross each border between their maker and their last reader, in the
+/// order in which they are read first. A chunk without layers passes on what it
+/// gets.
 LogicalResult Cut::findBorders() {
   SmallVector<llvm::SetVector<Value>> crossing(getNumChunks() - 1);
   for (Operation &op : block)
@@ -189,16 +191,15 @@ LogicalResult Cut::findBorders() {
         crossing[c].insert(operand);
     }
   for (auto [chunk, values] : llvm::enumerate(crossing)) {
-    if (values.size() != 1) {
-      InFlightDiagnostic error =
-          forward.emitError("needs one value to cross from chunk ")
-          << chunk << " to the next, but got " << values.size();
-      for (Value value : values)
-        error.attachNote(value.getLoc())
-            << "this is one: " << getScopeName(getScope(value.getDefiningOp()));
-      return error;
-    }
-    borders.push_back(values.front());
+    if (values.empty())
+      return forward.emitError("needs a value to cross from chunk ")
+             << chunk << " to the next, but got none";
+    for (Value value : values)
+      if (!isa<FloatType>(getElementTypeOrSelf(value)))
+        return value.getDefiningOp()->emitOpError("needs f32 or bf16 to cross "
+                                                  "from chunk ")
+               << chunk << " to the next, but got " << value.getType();
+    borders.emplace_back(values.takeVector());
   }
   return success();
 }
@@ -232,24 +233,20 @@ llvm::SetVector<Operation *> Cut::getOps(int64_t chunk) const {
   return ordered;
 }
 
-bool Cut::trains(int64_t chunk) const {
-  for (Operation *op : getOps(chunk))
-    for (Value operand : op->getOperands())
-      if (auto argument = dyn_cast<BlockArgument>(operand)) {
-        auto parameter = forward.getArgAttrOfType<ParameterAttr>(
-            argument.getArgNumber(), kParameterAttr);
-        if (parameter && !parameter.getFrozen())
-          return true;
-      }
-  return false;
-}
-
 LogicalResult Cut::findTrained() {
-  while (firstTrained < getNumChunks() && !trains(firstTrained))
-    ++firstTrained;
-  if (firstTrained < getNumChunks())
-    return success();
-  return forward.emitError("needs a parameter to train, but all are frozen");
+  auto isTrained = [&](BlockArgument argument) {
+    auto parameter = forward.getArgAttrOfType<ParameterAttr>(
+        argument.getArgNumber(), kParameterAttr);
+    return parameter && !parameter.getFrozen();
+  };
+  if (llvm::none_of(block.getArguments(), isTrained))
+    return forward.emitError("needs a parameter to train, but all are frozen");
+  DenseSet<Value> active = findActive(block, isTrained);
+  for (ArrayRef<Value> border : borders)
+    for (Value value : border)
+      if (!active.contains(value))
+        untrained.insert(value);
+  return success();
 }
 
 LogicalResult Cut::find() {
@@ -277,11 +274,11 @@ static bool isArgumentOf(BlockArgument argument, int64_t chunk,
                       [&](Operation *user) { return ops.contains(user); });
 }
 
-DictionaryAttr Cut::getBorderRole(int64_t chunk) const {
+DictionaryAttr Cut::getBorderRole(Value value) const {
   Builder builder(forward.getContext());
   NamedAttrList role;
   role.set(kInputAttr, builder.getStringAttr(kBorder));
-  if (chunk <= firstTrained)
+  if (untrained.contains(value))
     role.set(kUntrainedAttr, builder.getUnitAttr());
   return role.getDictionary(builder.getContext());
 }
@@ -293,9 +290,10 @@ Cut::getReturned(int64_t chunk) const {
   SmallVector<Value> values;
   SmallVector<DictionaryAttr> roles;
   if (chunk < last) {
-    values.push_back(borders[chunk]);
-    roles.push_back(builder.getDictionaryAttr(
-        builder.getNamedAttr(kOutputAttr, builder.getStringAttr(kBorder))));
+    values = borders[chunk];
+    roles.assign(values.size(),
+                 builder.getDictionaryAttr(builder.getNamedAttr(
+                     kOutputAttr, builder.getStringAttr(kBorder))));
   }
   for (auto [index, value] : llvm::enumerate(getExit()->getOperands())) {
     if (getChunkOfResult(index) != chunk)
@@ -318,10 +316,11 @@ void Cut::build(ModuleOp module, int64_t chunk) const {
       attributes.push_back(forward.getArgAttrDict(argument.getArgNumber()));
     }
   OpBuilder inside = OpBuilder::atBlockEnd(module.getBody());
-  if (chunk > 0) {
-    arguments.push_back(borders[chunk - 1]);
-    attributes.push_back(getBorderRole(chunk));
-  }
+  if (chunk > 0)
+    for (Value value : borders[chunk - 1]) {
+      arguments.push_back(value);
+      attributes.push_back(getBorderRole(value));
+    }
   auto function = func::FuncOp::create(
       inside, forward.getLoc(), forward.getName(),
       inside.getFunctionType(ValueRange(arguments).getTypes(),

@@ -10,7 +10,9 @@
 #include "Table.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/Interfaces/CostModel.h"
+#include "reprise/Solver/BorderBytes.h"
 #include "reprise/Stages/Passes.h"
+#include "reprise/Support/Borders.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace reprise::stages {
@@ -32,8 +34,36 @@ struct MakeSchedule : public stages::impl::MakeScheduleBase<MakeSchedule> {
 
   LogicalResult make();
   LogicalResult readModule();
+  LogicalResult readBorders(ArrayRef<func::FuncOp> chunks);
+
+  std::optional<solver::BorderBytes> borders; ///< of chunks that are there
 };
 } // namespace
+
+/// The bytes of what each chunk passes on, and of the gradients of these. If
+/// none has one, as where nothing in front is trained, no transfer is made of
+/// those that a table lists.
+LogicalResult MakeSchedule::readBorders(ArrayRef<func::FuncOp> chunks) {
+  borders.emplace();
+  for (auto [front, behind] :
+       llvm::zip(chunks.drop_back(), chunks.drop_front())) {
+    int64_t all = 0, trained = 0;
+    for (Type type : stages::getOutputTypes(front, kBorder))
+      all += getTypeBytes(type);
+    if (all == 0)
+      return front->emitOpError("needs to return what crosses the border to "
+                                "the next chunk, but returns nothing");
+    func::FuncOp reader = behind;
+    for (BlockArgument argument : reader.getArguments())
+      if (unsigned index = argument.getArgNumber();
+          stages::getInput(reader, index) == kBorder &&
+          !reader.getArgAttr(index, kUntrainedAttr))
+        trained += getTypeBytes(argument.getType());
+    borders->activations.push_back(all);
+    borders->gradients.push_back(trained > 0 ? trained : all);
+  }
+  return success();
+}
 
 /// Takes from the chunks of a pipeline, if the module has any, what a schedule
 /// is made for.
@@ -61,9 +91,8 @@ LogicalResult MakeSchedule::readModule() {
     return module.emitError("needs as many chunks on each of ")
            << int64_t(stages) << " stages, but got " << chunks.size() << " of '"
            << nn::kChunkLayersAttr << "'";
-  if (chunks[0].getNumResults() == 0)
-    return chunks[0].emitOpError("needs to return what crosses the border to "
-                                 "the next chunk, but returns nothing");
+  if (failed(readBorders(chunks)))
+    return failure();
   virtualStages = chunks.size() / stages;
   if (auto count = chunks[0]->getAttrOfType<IntegerAttr>(nn::kMicroBatchesAttr))
     microBatches = count.getInt();
@@ -71,7 +100,6 @@ LogicalResult MakeSchedule::readModule() {
     schedule = name.str();
   if (auto size = module->getAttrOfType<IntegerAttr>(nn::kMicroBatchGroupAttr))
     microBatchGroup = size.getInt();
-  borderBytes = getTypeBytes(chunks[0].getResultTypes()[0]);
   int64_t bytes = 0;
   llvm::SetVector<StringRef> tied = stages::findTied(chunks);
   for (unsigned index = 0; index < chunks[0].getNumArguments(); ++index)
@@ -118,8 +146,10 @@ LogicalResult MakeSchedule::make() {
                             "0 of a table on both ends, but got ")
            << int64_t(borderBytes) << " and " << int64_t(tiedBytes);
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  stages::writeTable(
-      builder, module.getLoc(),
-      solver::makeTable(*named, shape, {borderBytes, tiedBytes}));
+  solver::ScheduleTable table =
+      solver::makeTable(*named, shape, {borderBytes, tiedBytes});
+  if (borders)
+    solver::setBorderBytes(table, *borders);
+  stages::writeTable(builder, module.getLoc(), table);
   return success();
 }

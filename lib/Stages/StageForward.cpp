@@ -16,7 +16,6 @@
 #include "StageForward.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "reprise/ABI/Lanes.h"
-#include "reprise/ABI/Model.h"
 #include "reprise/Support/Borders.h"
 
 using namespace mlir;
@@ -39,14 +38,12 @@ private:
   void findRoles();
   LogicalResult addChunk(int64_t number, func::FuncOp chunk);
   FailureOr<Value> getArgument(func::FuncOp chunk, unsigned index);
-  Value receive(int64_t chunk, Type type);
-  void send(int64_t chunk, Value value);
+  FailureOr<Value> receive(int64_t number, func::FuncOp chunk, Type type);
+  LogicalResult send(int64_t number, func::FuncOp chunk, Value value);
   int64_t countStages() const {
     return int64_t(chunks.steps.size()) / schedule.getVirtualStages();
   }
-  pipe::StageOp getStage(int64_t number);
-  int64_t getLane() const;
-  int64_t countPlacesOf(int64_t sender);
+  FailureOr<Lane> getLane(func::FuncOp chunk, Type type, int64_t sender);
 
   ModuleOp module;
   const Chunks &chunks;
@@ -65,24 +62,18 @@ private:
 };
 } // namespace
 
-/// Micro-batches of the step and of validation have one shape, and share a
-/// lane. A text is smaller, and the next one begins when it is through.
-int64_t StageForward::getLane() const {
-  return name == kEvaluateFunction ? REPRISE_LANE_ACTIVATIONS
-                                   : REPRISE_LANE_TEXTS;
-}
-
-pipe::StageOp StageForward::getStage(int64_t number) {
-  for (auto other : schedule.getBody().getOps<pipe::StageOp>())
-    if (int64_t(other.getNumber()) == number)
-      return other;
-  return {};
-}
-
-int64_t StageForward::countPlacesOf(int64_t sender) {
-  return name == kEvaluateFunction
-             ? countPlaces(getStage(sender), /*isGradient=*/false)
-             : 1;
+/// Micro-batches of the step and of validation have one shape, and share lanes.
+/// A text is smaller, and the next one begins when it is through.
+FailureOr<Lane> StageForward::getLane(func::FuncOp chunk, Type type,
+                                      int64_t sender) {
+  if (name != kEvaluateFunction)
+    return Lane{REPRISE_LANE_TEXTS, 1};
+  if (auto lane = chunks.lanes.find(type, findStage(schedule, sender),
+                                    /*isGradient=*/false))
+    return *lane;
+  return chunk.emitError("needs what crosses its borders to be of a type that "
+                         "crosses those of the step, but got ")
+         << type;
 }
 
 void StageForward::findRoles() {
@@ -119,47 +110,72 @@ FailureOr<Value> StageForward::getArgument(func::FuncOp chunk, unsigned index) {
   return argument;
 }
 
-Value StageForward::receive(int64_t chunk, Type type) {
-  int64_t peer = (chunk - 1) % countStages();
-  return ReceiveOp::create(
+FailureOr<Value> StageForward::receive(int64_t number, func::FuncOp chunk,
+                                       Type type) {
+  int64_t peer = (number - 1) % countStages();
+  FailureOr<Lane> lane = getLane(chunk, type, peer);
+  if (failed(lane))
+    return failure();
+  return Value(ReceiveOp::create(
       builder, function.getLoc(), type, builder.getStringAttr(kPipeAxis),
-      builder.getI64IntegerAttr(peer), builder.getI64IntegerAttr(getLane()),
-      builder.getI64IntegerAttr(countPlacesOf(peer)));
+      builder.getI64IntegerAttr(peer), builder.getI64IntegerAttr(lane->number),
+      builder.getI64IntegerAttr(lane->places)));
 }
 
-void StageForward::send(int64_t chunk, Value value) {
+LogicalResult StageForward::send(int64_t number, func::FuncOp chunk,
+                                 Value value) {
+  FailureOr<Lane> lane = getLane(chunk, value.getType(), stage.getNumber());
+  if (failed(lane))
+    return failure();
   SendOp::create(builder, function.getLoc(), value,
                  builder.getStringAttr(kPipeAxis),
-                 builder.getI64IntegerAttr((chunk + 1) % countStages()),
-                 builder.getI64IntegerAttr(getLane()),
-                 builder.getI64IntegerAttr(countPlacesOf(stage.getNumber())));
+                 builder.getI64IntegerAttr((number + 1) % countStages()),
+                 builder.getI64IntegerAttr(lane->number),
+                 builder.getI64IntegerAttr(lane->places));
+  return success();
+}
+
+/// Of results, what is passed on, or one.
+static LogicalResult checkForward(func::FuncOp chunk, StringRef name) {
+  size_t passedOn = getOutputTypes(chunk, kBorder).size();
+  if (!chunk.getBody().hasOneBlock() || chunk.getNumResults() == 0 ||
+      chunk.getNumResults() != std::max<size_t>(passedOn, 1))
+    return chunk.emitError("needs one block with one result, or with those "
+                           "that it passes on, to be part of a stage that goes "
+                           "forward");
+  // A text has one lane, of parcels of one size.
+  if (name != kEvaluateFunction && passedOn > 1)
+    return chunk.emitError("needs one value to cross to the next chunk, but "
+                           "got ")
+           << passedOn;
+  return success();
 }
 
 LogicalResult StageForward::addChunk(int64_t number, func::FuncOp chunk) {
-  if (!chunk.getBody().hasOneBlock() || chunk.getNumResults() != 1)
-    return chunk.emitError("needs one block with one result to be part of a "
-                           "stage that goes forward");
+  if (failed(checkForward(chunk, name)))
+    return failure();
   IRMapping values;
   for (BlockArgument argument : chunk.getArguments()) {
     unsigned index = argument.getArgNumber();
-    if (getInput(chunk, index) == kBorder) {
-      values.map(argument, receive(number, argument.getType()));
-      continue;
-    }
-    FailureOr<Value> own = getArgument(chunk, index);
+    FailureOr<Value> own = getInput(chunk, index) == kBorder
+                               ? receive(number, chunk, argument.getType())
+                               : getArgument(chunk, index);
     if (failed(own))
       return failure();
     values.map(argument, *own);
   }
   for (Operation &op : chunk.getBody().front().without_terminator())
     builder.clone(op, values);
-  Value made = values.lookupOrDefault(
-      chunk.getBody().front().getTerminator()->getOperand(0));
-  if (getOutput(chunk, 0) == kBorder) {
-    send(number, made);
-  } else {
-    result = made;
-    output = chunk.getResultAttrDict(0);
+  Operation *exit = chunk.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(exit->getOperands())) {
+    Value made = values.lookupOrDefault(value);
+    if (getOutput(chunk, index) == kBorder) {
+      if (failed(send(number, chunk, made)))
+        return failure();
+    } else {
+      result = made;
+      output = chunk.getResultAttrDict(index);
+    }
   }
   return success();
 }

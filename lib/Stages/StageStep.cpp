@@ -8,7 +8,7 @@
 
 #include "StageStep.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "reprise/ABI/Model.h"
+#include "reprise/ABI/Lanes.h"
 #include "reprise/Dialect/NN/Phases.h"
 #include "reprise/Dialect/NN/Schedules.h"
 #include "reprise/Dialect/NN/Terms.h"
@@ -27,16 +27,6 @@ static constexpr StringLiteral kLossSum = "loss_sum", kLoss = "loss";
 //===----------------------------------------------------------------------===//
 // What chunks have
 //===----------------------------------------------------------------------===//
-
-StringRef stages::getInput(func::FuncOp function, unsigned index) {
-  auto input = function.getArgAttrOfType<StringAttr>(index, kInputAttr);
-  return input ? input.getValue() : StringRef();
-}
-
-StringRef stages::getOutput(func::FuncOp function, unsigned index) {
-  auto output = function.getResultAttrOfType<StringAttr>(index, kOutputAttr);
-  return output ? output.getValue() : StringRef();
-}
 
 static ParameterAttr getParameter(func::FuncOp function, unsigned index) {
   return function.getArgAttrOfType<ParameterAttr>(index, kParameterAttr);
@@ -76,6 +66,31 @@ static LogicalResult checkShared(const Chunks &chunks) {
                << " and " << chunk;
     }
   }
+  return success();
+}
+
+pipe::StageOp stages::findStage(pipe::ScheduleOp schedule, int64_t number) {
+  for (auto stage : schedule.getBody().getOps<pipe::StageOp>())
+    if (int64_t(stage.getNumber()) == number)
+      return stage;
+  return {};
+}
+
+/// What a chunk passes on, or back, is what the next one reads.
+static LogicalResult checkBorders(ArrayRef<func::FuncOp> steps) {
+  auto check = [](func::FuncOp from, func::FuncOp to, StringRef role) {
+    SmallVector<Type> made = getOutputTypes(from, role);
+    SmallVector<Type> read = getInputTypes(to, role);
+    if (made.empty() || read.empty() || made == read)
+      return success();
+    return LogicalResult(to.emitError("needs to read as '")
+                         << role << "' what the chunk beside it makes, " << made
+                         << ", but reads " << read);
+  };
+  for (auto [front, behind] : llvm::zip(steps.drop_back(), steps.drop_front()))
+    if (failed(check(front, behind, kBorder)) ||
+        failed(check(behind, front, kBorderGradient)))
+      return failure();
   return success();
 }
 
@@ -154,6 +169,16 @@ FailureOr<Chunks> stages::findChunks(ModuleOp module,
       return step.emitError("needs the ")
              << chunks.groups << " groups of micro-batches of chunk 0, but has "
              << groups;
+  if (failed(checkBorders(chunks.steps)))
+    return failure();
+  for (func::FuncOp step : chunks.steps)
+    chunks.lanes.add(step);
+  constexpr int64_t kMostTypes =
+      1 + (REPRISE_MOST_LANES - REPRISE_LANE_FURTHER) / 2;
+  if (chunks.lanes.countTypes() > kMostTypes)
+    return module.emitError("needs values of at most ")
+           << kMostTypes << " types to cross borders, but got those of "
+           << chunks.lanes.countTypes();
   chunks.tied = findTied(chunks.steps);
   findMeasures(chunks);
   if (failed(checkShared(chunks)))
@@ -299,9 +324,19 @@ static bool isMeasuring(func::FuncOp chunk) {
   });
 }
 
+/// The next of what was received, or null.
+static Value takeFirst(ArrayRef<Value> &open) {
+  if (open.empty())
+    return {};
+  Value first = open.front();
+  open = open.drop_front();
+  return first;
+}
+
 LogicalResult StageStep::goForward(pipe::ForwardOp task) {
   func::FuncOp chunk = chunks.steps[task.getChunk()];
   Pass &pass = getPass(task.getChunk(), task.getMicroBatch());
+  ArrayRef<Value> open = pass.inputs;
   for (BlockArgument argument : chunk.getArguments()) {
     unsigned index = argument.getArgNumber();
     StringRef input = getInput(chunk, index);
@@ -309,7 +344,7 @@ LogicalResult StageStep::goForward(pipe::ForwardOp task) {
     if (inputs.contains(input))
       value = inputs[input][task.getMicroBatch()];
     else if (input == kBorder)
-      value = pass.input;
+      value = takeFirst(open);
     else if (input == kLossSum)
       value = loss;
     else if (auto name =
@@ -337,7 +372,7 @@ LogicalResult StageStep::goForward(pipe::ForwardOp task) {
   Operation *exit = chunk.getBody().front().getTerminator();
   for (auto [index, value] : llvm::enumerate(exit->getOperands())) {
     if (getOutput(chunk, index) == kBorder)
-      pass.passedOn = pass.values.lookup(value);
+      pass.passedOn.push_back(pass.values.lookup(value));
     // With a head in parts the loss is made in the backward task.
     Operation *maker = value.getDefiningOp();
     if (maker && maker->isBeforeInBlock(end))
@@ -367,12 +402,14 @@ static DenseSet<Operation *> findPassedBack(func::FuncOp chunk) {
 LogicalResult StageStep::goBackward(pipe::BackwardOp task) {
   func::FuncOp chunk = chunks.steps[task.getChunk()];
   Pass &pass = getPass(task.getChunk(), task.getMicroBatch());
+  ArrayRef<Value> open = pass.gradients;
   for (BlockArgument argument : chunk.getArguments())
     if (getInput(chunk, argument.getArgNumber()) == kBorderGradient) {
-      if (!pass.gradient)
+      Value gradient = takeFirst(open);
+      if (!gradient)
         return task.emitOpError("needs the gradient of what the chunk passes "
                                 "on, but it is not there");
-      pass.values.map(argument, pass.gradient);
+      pass.values.map(argument, gradient);
     }
   BackwardOp::create(builder, task.getLoc());
   if (!splits) {
@@ -389,7 +426,7 @@ LogicalResult StageStep::goBackward(pipe::BackwardOp task) {
   Operation *exit = chunk.getBody().front().getTerminator();
   for (auto [index, value] : llvm::enumerate(exit->getOperands()))
     if (getOutput(chunk, index) == kBorderGradient)
-      pass.passedBack = pass.values.lookup(value);
+      pass.passedBack.push_back(pass.values.lookup(value));
   return success();
 }
 
@@ -448,39 +485,27 @@ static StringRef getName(bool isGradient) {
   return isGradient ? kBorderGradient : kBorder;
 }
 
-int64_t stages::countPlaces(pipe::StageOp sender, bool isGradient) {
-  if (isGradient)
-    return sender.getGradientSlots();
-  int64_t places = 0;
-  for (int64_t slots : sender.getSlots())
-    places += slots;
-  return places;
-}
-
 /// Whether the chunk in front of a border reads the gradient of what it passes
 /// on, or the one behind it passes it back. Neither does if no chunk in front
 /// has a parameter to train. Without these transfers the other entries of a
 /// table wait for less than in its proof.
 static bool isPassedBack(const Chunks &chunks, int64_t border) {
-  func::FuncOp front = chunks.steps[border], behind = chunks.steps[border + 1];
-  for (unsigned index = 0; index < front.getNumArguments(); ++index)
-    if (getInput(front, index) == kBorderGradient)
-      return true;
-  for (unsigned index = 0; index < behind.getNumResults(); ++index)
-    if (getOutput(behind, index) == kBorderGradient)
-      return true;
-  return false;
+  return !getInputTypes(chunks.steps[border], kBorderGradient).empty() ||
+         !getOutputTypes(chunks.steps[border + 1], kBorderGradient).empty();
 }
 
 /// A table says how many bytes cross a border.
 template <typename Transfer>
-static LogicalResult checkBytes(Transfer transfer, Type type) {
-  int64_t bytes = getTypeBytes(type);
+static LogicalResult checkBytes(Transfer transfer, ArrayRef<Type> types) {
+  int64_t bytes = 0;
+  for (Type type : types)
+    bytes += getTypeBytes(type);
   if (bytes == int64_t(transfer.getBytes()))
     return success();
   return transfer.emitOpError("needs the ")
-         << bytes << " bytes of " << type
-         << ", which crosses the border, but says " << transfer.getBytes();
+         << bytes << " bytes of " << types << ", which "
+         << (types.size() == 1 ? "crosses" : "cross")
+         << " the border, but says " << transfer.getBytes();
 }
 
 LogicalResult StageStep::send(pipe::SendOp transfer) {
@@ -488,17 +513,20 @@ LogicalResult StageStep::send(pipe::SendOp transfer) {
   if (isGradient && !isPassedBack(chunks, transfer.getChunk() - 1))
     return success();
   Pass &pass = getPass(transfer.getChunk(), transfer.getMicroBatch());
-  Value value = isGradient ? pass.passedBack : pass.passedOn;
-  if (!value)
+  ArrayRef<Value> values = isGradient ? pass.passedBack : pass.passedOn;
+  if (values.empty())
     return transfer.emitOpError("needs what it sends to be there");
-  if (failed(checkBytes(transfer, value.getType())))
+  if (failed(
+          checkBytes(transfer, llvm::to_vector(ValueRange(values).getTypes()))))
     return failure();
-  SendOp::create(
-      builder, transfer.getLoc(), value, builder.getStringAttr(kPipeAxis),
-      builder.getI64IntegerAttr(transfer.getPeer()),
-      builder.getI64IntegerAttr(isGradient ? REPRISE_LANE_GRADIENTS
-                                           : REPRISE_LANE_ACTIVATIONS),
-      builder.getI64IntegerAttr(countPlaces(stage, isGradient)));
+  for (Value value : values) {
+    Lane lane = *chunks.lanes.find(value.getType(), stage, isGradient);
+    SendOp::create(builder, transfer.getLoc(), value,
+                   builder.getStringAttr(kPipeAxis),
+                   builder.getI64IntegerAttr(transfer.getPeer()),
+                   builder.getI64IntegerAttr(lane.number),
+                   builder.getI64IntegerAttr(lane.places));
+  }
   return success();
 }
 
@@ -506,28 +534,24 @@ LogicalResult StageStep::receive(pipe::ReceiveOp transfer) {
   bool isGradient = transfer.getPayload() == pipe::Payload::Gradient;
   if (isGradient && !isPassedBack(chunks, transfer.getChunk()))
     return success();
-  func::FuncOp chunk = chunks.steps[transfer.getChunk()];
-  Type type;
-  for (BlockArgument argument : chunk.getArguments())
-    if (getInput(chunk, argument.getArgNumber()) == getName(isGradient))
-      type = argument.getType();
-  if (!type)
+  SmallVector<Type> types =
+      getInputTypes(chunks.steps[transfer.getChunk()], getName(isGradient));
+  if (types.empty())
     return transfer.emitOpError("needs chunk ")
            << transfer.getChunk() << " to read what it receives";
-  if (failed(checkBytes(transfer, type)))
+  if (failed(checkBytes(transfer, types)))
     return failure();
-  pipe::StageOp sender;
-  for (auto other : schedule.getBody().getOps<pipe::StageOp>())
-    if (other.getNumber() == transfer.getPeer())
-      sender = other;
-  auto received = ReceiveOp::create(
-      builder, transfer.getLoc(), type, builder.getStringAttr(kPipeAxis),
-      builder.getI64IntegerAttr(transfer.getPeer()),
-      builder.getI64IntegerAttr(isGradient ? REPRISE_LANE_GRADIENTS
-                                           : REPRISE_LANE_ACTIVATIONS),
-      builder.getI64IntegerAttr(countPlaces(sender, isGradient)));
   Pass &pass = getPass(transfer.getChunk(), transfer.getMicroBatch());
-  (isGradient ? pass.gradient : pass.input) = received.getValue();
+  for (Type type : types) {
+    Lane lane = *chunks.lanes.find(
+        type, findStage(schedule, transfer.getPeer()), isGradient);
+    auto received = ReceiveOp::create(
+        builder, transfer.getLoc(), type, builder.getStringAttr(kPipeAxis),
+        builder.getI64IntegerAttr(transfer.getPeer()),
+        builder.getI64IntegerAttr(lane.number),
+        builder.getI64IntegerAttr(lane.places));
+    (isGradient ? pass.gradients : pass.inputs).push_back(received.getValue());
+  }
   return success();
 }
 

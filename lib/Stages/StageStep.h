@@ -9,6 +9,7 @@
 #ifndef REPRISE_LIB_STAGES_STAGESTEP_H
 #define REPRISE_LIB_STAGES_STAGESTEP_H
 
+#include "BorderLanes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "reprise/Dialect/NN/NNOps.h"
@@ -36,24 +37,20 @@ struct Chunks {
   llvm::SetVector<llvm::StringRef> tied;
   /// What chunks measure, by its name, in their order. All stages show it.
   llvm::MapVector<mlir::StringAttr, Measured> measures;
+  BorderLanes lanes;
 };
 
 /// Finds the modules `@chunk0` and so on of the chunks that `schedule` is of.
 llvm::FailureOr<Chunks> findChunks(mlir::ModuleOp module,
                                    pipe::ScheduleOp schedule);
 
+/// The list of a stage.
+pipe::StageOp findStage(pipe::ScheduleOp schedule, int64_t number);
+
 /// The names of the parameters that are trained on the first and on the last of
 /// these chunks, of whatever phase.
 llvm::SetVector<llvm::StringRef>
 findTied(llvm::ArrayRef<mlir::func::FuncOp> chunks);
-
-/// What an argument or result is by its role, "" if it has none of these.
-llvm::StringRef getInput(mlir::func::FuncOp function, unsigned index);
-llvm::StringRef getOutput(mlir::func::FuncOp function, unsigned index);
-
-/// As many parcels of a lane may be on their way as the sender's chunks have
-/// slots.
-int64_t countPlaces(pipe::StageOp sender, bool isGradient);
 
 /// Makes the module of a stage, whose step is its list.
 class StageStep {
@@ -68,8 +65,8 @@ private:
   /// A micro-batch on a chunk.
   struct Pass {
     mlir::IRMapping values;
-    mlir::Value input, gradient;             ///< of borders, received
-    mlir::Value passedOn, passedBack;        ///< and to be sent
+    llvm::SmallVector<mlir::Value> inputs, gradients; ///< of borders, received
+    llvm::SmallVector<mlir::Value> passedOn, passedBack; ///< and to be sent
     llvm::DenseSet<mlir::Operation *> below; ///< that were made of it
   };
 

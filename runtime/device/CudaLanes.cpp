@@ -49,7 +49,7 @@ bool CudaLanes::findLanes(int rank, Error &error) {
       return error.set("no memory left for %zu lanes", lanes.size() + 1);
   }
   auto key = [](const Lane &lane) {
-    return std::tuple(lane.from, lane.to, lane.isGradient(), lane.number);
+    return std::tuple(lane.from, lane.to, lane.ownerOfPair(), lane.number);
   };
   std::sort(lanes.begin(), lanes.end(),
             [&](const Lane &a, const Lane &b) { return key(a) < key(b); });
@@ -58,7 +58,7 @@ bool CudaLanes::findLanes(int rank, Error &error) {
     if (isOld) {
       const Lane &before = *(&lane - 1);
       isOld = before.from == lane.from && before.to == lane.to &&
-              before.isGradient() == lane.isGradient();
+              before.ownerOfPair() == lane.ownerOfPair();
     }
     lane.pair = isOld ? numPairs - 1 : numPairs++;
   }

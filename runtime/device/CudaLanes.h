@@ -16,7 +16,8 @@
 // A send waits, on the device's stream, for the send from the same place that
 // was before it; a receive waits for its bytes. Nothing else waits, so whoever
 // sends goes on, and two ranks that send to each other never wait in a circle.
-// Activations and gradients from one rank to another are a pair of NCCL each.
+// Each lane from one rank to another is a pair of NCCL, but for texts, which
+// never cross with activations, and have theirs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +26,7 @@
 
 #include "Nccl.h"
 
+#include "reprise/ABI/Lanes.h"
 #include "reprise/ABI/Model.h"
 
 namespace reprise::runtime {
@@ -76,8 +78,10 @@ private:
     int64_t expected, begun, taken; ///< Parcels of this sequence.
 
     int peer() const { return isSend ? to : from; }
-    /// Of the two pairs from one rank to another.
-    bool isGradient() const { return number == REPRISE_LANE_GRADIENTS; }
+    /// The lane that has the pair, of those from one rank to another.
+    int ownerOfPair() const {
+      return number == REPRISE_LANE_TEXTS ? REPRISE_LANE_ACTIVATIONS : number;
+    }
   };
 
   bool shareIds(Transport &ranks, List<NcclId> &ids, Error &error);

@@ -31,7 +31,7 @@ bool reprise::runtime::checkLane(const RepriseModel &model,
   const bool hasAxis = row.axis >= 0 && row.axis < model.numAxes;
   const int64_t size = hasAxis ? model.axes[row.axis].size : 0;
   if (row.peer >= 0 && row.peer < size &&
-      row.lane >= REPRISE_LANE_ACTIVATIONS && row.lane <= REPRISE_LANE_TEXTS &&
+      row.lane >= REPRISE_LANE_ACTIVATIONS && row.lane < REPRISE_MOST_LANES &&
       row.blocks >= 1 && row.blocks <= kMostPlaces && row.blockElements >= 1 &&
       row.blockElements <= kMostElements)
     return true;

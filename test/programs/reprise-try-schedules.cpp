@@ -34,6 +34,7 @@
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Pipelines/Registration.h"
 #include "reprise/Pipelines/StagePrograms.h"
+#include "reprise/Solver/BorderBytes.h"
 #include "reprise/Target/Executable.h"
 #include "test/common/Words.h"
 #include "test/unit/solver/BrokenTables.h"
@@ -449,6 +450,7 @@ bool Trier::tryMesh() {
     solver::ScheduleTable table =
         isNamed ? named
                 : test::drawTable(named.shape, test::getFacts(named), draw);
+    solver::setBorderBytes(table, solver::getBorderBytes(named));
     tally.named += isNamed;
     tally.split += llvm::any_of(table.stages.front().entries, [](auto &entry) {
       return entry.kind == solver::ScheduleEntry::Weight;

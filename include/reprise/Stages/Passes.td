@@ -16,11 +16,11 @@ def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
   let description = [{
     Cuts `@forward` where layers end. In its place there is a module for each chunk, `@chunk0`,
     `@chunk1`, …, with the attributes of the whole and a `@forward` of its own. That has the ops of
-    the chunk and the arguments that these read. It returns what crosses to the next chunk,
-    `nn.output = "border"`, which is the last argument there, `nn.input = "border"`. The last chunk
-    returns the loss. A parameter that two chunks read is an argument of both, with the same name, and
-    what nothing reads is one of the first. A border has `nn.untrained` if no chunk before it has a
-    parameter to train: then its gradient is not asked for.
+    the chunk and the arguments that these read. It returns what crosses to the next chunk, each
+    `nn.output = "border"`, in the order in which it is read first; these are the last arguments there,
+    `nn.input = "border"`. The last chunk returns the loss. A parameter that two chunks read is an
+    argument of both, with the same name, and what nothing reads is one of the first. What depends on
+    no parameter that is trained has `nn.untrained`: its gradient is not asked for.
 
     Ops of a layer, by `nn.scope`, are in the chunk of the layer. Of the others, those behind a
     layer, or that read targets, are in the last chunk, and those that read other samples in the
@@ -36,8 +36,8 @@ def CutChunks : Pass<"reprise-cut-chunks", "::mlir::ModuleOp"> {
 
     `@evaluate` and `@sample`, if they are there, are cut in the same way.
 
-    Refused: values other than one that cross a border, a model without a parameter to train,
-    other functions beside these.
+    Refused: a border that nothing crosses, or integers, a model without a parameter to train, other
+    functions beside these.
 
     ```mlir
     // with stages=2

@@ -153,6 +153,46 @@ func.func @shares_c1(%n: tensor<2x5xf32>) {
 
 // -----
 
+func.func @logsumexp_c1(%r: tensor<2x8x4xf32>) {
+  // expected-error @+1 {{'nn.row_logsumexp' op needs 'lse' to be}}
+  %s = nn.row_logsumexp %r : (tensor<2x8x4xf32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
+func.func @probabilities_c1(%r: tensor<2x8x4xf32>, %s: tensor<2x8xf32>) {
+  // expected-error @+1 {{'nn.sum_probabilities' op needs 'out' to be [E] with E = 4 from 'logits', but got 5}}
+  %p = nn.sum_probabilities %r, %s : (tensor<2x8x4xf32>, tensor<2x8xf32>) -> tensor<5xf32>
+  return
+}
+
+// -----
+
+func.func @loss_c1(%n: tensor<4xf32>, %p: tensor<5xf32>) {
+  // expected-error @+1 {{'nn.balance_loss' op needs 'sums' to be [E] with E = 4 from 'rows', but got 5}}
+  %l = nn.balance_loss %n, %p by 1.0 : (tensor<4xf32>, tensor<5xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @loss_c2(%n: tensor<4xf32>) {
+  // expected-error @+1 {{'nn.balance_loss' op needs a finite 'factor', but got +Inf}}
+  %l = nn.balance_loss %n, %n by 0x7F800000 : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @loss_backward_c1(%n: tensor<2x4xf32>, %l: tensor<f32>) {
+  // expected-error @+1 {{'nn.balance_loss_backward' op needs 'rows' to be [E], but got 'tensor<2x4xf32>'}}
+  %d = nn.balance_loss_backward %n, %l by 1.0 : (tensor<2x4xf32>, tensor<f32>) -> tensor<2x4xf32>
+  return
+}
+
+// -----
+
 func.func @bias(%r: tensor<8x12xf32>, %b: tensor<11xf32>) {
   // expected-error @+1 {{'nn.choose_experts' op needs 'bias' to be [E] with E = 12 from 'logits', but got 11}}
   %ids = nn.choose_experts %r bias %b : (tensor<8x12xf32>, tensor<11xf32>) -> tensor<8x2xi32>

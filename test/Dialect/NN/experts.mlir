@@ -101,6 +101,19 @@ func.func @balance(%r: tensor<2x8x4xf32>, %o: tensor<5xi32>, %p: tensor<5xi32>, 
   return
 }
 
+// CHECK-LABEL: func @balance_of_model(
+//  CHECK-NEXT:   nn.row_logsumexp %{{.*}} : (tensor<2x8x4xf32>) -> tensor<2x8xf32>
+//  CHECK-NEXT:   nn.sum_probabilities %{{.*}}, %{{.*}} : (tensor<2x8x4xf32>, tensor<2x8xf32>) -> tensor<4xf32>
+//  CHECK-NEXT:   nn.balance_loss %{{.*}}, %{{.*}} by 1.250000e-01 : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+//  CHECK-NEXT:   nn.balance_loss_backward %{{.*}}, %{{.*}} by 1.250000e-01 : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+func.func @balance_of_model(%r: tensor<2x8x4xf32>, %n: tensor<4xf32>) {
+  %s = nn.row_logsumexp %r : (tensor<2x8x4xf32>) -> tensor<2x8xf32>
+  %p = nn.sum_probabilities %r, %s : (tensor<2x8x4xf32>, tensor<2x8xf32>) -> tensor<4xf32>
+  %l = nn.balance_loss %n, %p by 0.125 : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+  %d = nn.balance_loss_backward %n, %l by 0.125 : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  return
+}
+
 // CHECK-LABEL: func @capacity(
 //  CHECK-NEXT:   nn.sort_rows %{{.*}} capacity 3 : (tensor<2x8x2xi32>) -> (tensor<13xi32>, tensor<2x8x2xi32>, tensor<5xi32>)
 //  CHECK-NEXT:   nn.sort_rows %{{.*}} by %{{.*}} capacity 100 : (tensor<2x8x2xi32>, tensor<2x8x2xf32>) -> (tensor<33xi32>, tensor<2x8x2xi32>, tensor<5xi32>)

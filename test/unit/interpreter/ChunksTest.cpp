@@ -62,6 +62,20 @@ const char *const kLlama = R"(model:
   num_key_value_heads: 2
 )";
 
+const char *const kMixtral = R"(model:
+  model_type: mixtral
+  vocab_size: 17
+  max_position_embeddings: 8
+  hidden_size: 16
+  intermediate_size: 12
+  num_hidden_layers: 4
+  num_attention_heads: 4
+  num_key_value_heads: 2
+  num_local_experts: 3
+  output_router_logits: true
+  router_aux_loss_coef: 2.0
+)";
+
 struct Case {
   const char *name;
   std::string model;
@@ -89,11 +103,18 @@ const Case kCases[] = {
      true},
     {"gpt2_2_full", std::string(kGPT2) + kUntied, "1f1b", 2, 1, 3, "", "fp32",
      true},
+    {"mixtral_2", kMixtral, "1f1b", 2, 1, 3, ""},
+    {"mixtral_4_head_alone", kMixtral, "gpipe", 4, 1, 3, "E|tt|tt|L"},
+    {"mixtral_2_of_2_full", kMixtral, "interleaved", 2, 2, 4, "", "fp32", true},
+    {"mixtral_3_zero_bubble_bf16", kMixtral, "zb-h1", 3, 1, 5, "", "bf16"},
     {"llama_2_of_2_full_bf16", kLlama, "interleaved", 2, 2, 4, "Et|t|t|tL",
      "bf16", true},
 };
 
 constexpr int64_t kBatch = 2, kSeq = 8;
+
+/// What crosses a border at one time.
+using Parcel = std::vector<Tensor>;
 
 /// What an argument or result is, by its name.
 using Role = std::pair<std::string, std::string>;
@@ -158,22 +179,25 @@ public:
       else if (role.first == nn::kInputAttr && role != kBorderIn &&
                role != kGradientIn && role.second != "loss_sum")
         machine.set(argument, world.getSample(role.second, batch, shape));
+      else if (step.getArgAttr(argument.getArgNumber(), nn::kMeasureAttr))
+        machine.set(argument, Tensor(shape));
     }
   }
 
   /// The ops before `nn.backward`; what is passed on.
-  Tensor goForward(const Tensor *border) {
+  Parcel goForward(const Parcel *border) {
     if (border)
       set(kBorderIn, *border);
-    set({"nn.input", "loss_sum"}, world.loss);
+    set({"nn.input", "loss_sum"}, {world.loss});
     Block &block = step.getBody().front();
     EXPECT_TRUE(succeeded(machine.run(block.begin(), getBackward())));
-    world.loss = get({"nn.output", "loss"}, world.loss);
-    return get(kBorderOut, Tensor());
+    for (const Tensor &loss : get({"nn.output", "loss"}))
+      world.loss = loss;
+    return get(kBorderOut);
   }
 
   /// The ops behind it that what is passed back needs; that.
-  Tensor goBackward(const Tensor *gradient) {
+  Parcel goBackward(const Parcel *gradient) {
     if (gradient)
       set(kGradientIn, *gradient);
     Operation *exit = step.getBody().front().getTerminator();
@@ -191,7 +215,7 @@ public:
       for (Value operand : open.pop_back_val()->getOperands())
         need(operand);
     runBelow([&](Operation *op) { return needed.contains(op); });
-    return get(kGradientOut, Tensor());
+    return get(kGradientOut);
   }
 
   /// The others, which add to gradients.
@@ -223,17 +247,21 @@ private:
       if (isOne(&*at))
         EXPECT_TRUE(succeeded(machine.run(at, std::next(at))));
   }
-  void set(const Role &role, const Tensor &tensor) {
+  void set(const Role &role, const Parcel &tensors) {
+    auto next = tensors.begin();
     for (BlockArgument argument : step.getArguments())
-      if (getRole(step.getArgAttrDict(argument.getArgNumber())) == role)
-        machine.set(argument, tensor);
+      if (getRole(step.getArgAttrDict(argument.getArgNumber())) == role) {
+        ASSERT_NE(next, tensors.end());
+        machine.set(argument, *next++);
+      }
   }
-  Tensor get(const Role &role, const Tensor &otherwise) {
+  Parcel get(const Role &role) {
+    Parcel tensors;
     Operation *exit = step.getBody().front().getTerminator();
     for (auto [index, value] : llvm::enumerate(exit->getOperands()))
       if (getRole(step.getResultAttrDict(index)) == role)
-        return machine.get(value);
-    return otherwise;
+        tensors.push_back(machine.get(value));
+    return tensors;
   }
 
   World &world;
@@ -284,7 +312,7 @@ private:
           machines[slot]->goForward(isFirst ? nullptr : &activations.at(slot));
       return true;
     case ScheduleEntry::Backward: {
-      Tensor back = machines.at(slot)->goBackward(
+      Parcel back = machines.at(slot)->goBackward(
           isLast ? nullptr : &gradients.at(gradient));
       if (entry.gradientSlot >= 0)
         gradients[gradient] = back;
@@ -301,7 +329,7 @@ private:
                            : activations.at(slot));
       return true;
     case ScheduleEntry::Receive: {
-      std::deque<Tensor> &parcels =
+      std::deque<Parcel> &parcels =
           channels[{entry.peer, stage, entry.isGradient}];
       if (parcels.empty())
         return false;
@@ -321,9 +349,9 @@ private:
   bool splits = false; ///< Gradients of weights are made apart.
   std::vector<size_t> next;
   std::map<Place, std::unique_ptr<Machine>> machines;
-  std::map<Place, Tensor> activations;
-  std::map<std::pair<int64_t, int64_t>, Tensor> gradients;
-  std::map<std::tuple<int64_t, int64_t, bool>, std::deque<Tensor>> channels;
+  std::map<Place, Parcel> activations;
+  std::map<std::pair<int64_t, int64_t>, Parcel> gradients;
+  std::map<std::tuple<int64_t, int64_t, bool>, std::deque<Parcel>> channels;
 };
 
 class ChunksTest : public ::testing::TestWithParam<Case> {

@@ -285,6 +285,24 @@ TEST(Experts, HaveSharesOfAllRows) {
   EXPECT_EQ(evaluate(text, {{0, 0, 0, 0}})[0], (Values{0, 0, 0, 0}));
 }
 
+TEST(Experts, AreBalancedOverAllTokens) {
+  std::vector<Values> results = evaluate(
+      R"(
+    func.func @f(%l: tensor<2x3xf32>, %n: tensor<3xf32>, %t: tensor<f32>) -> (tensor<2xf32>, tensor<3xf32>, tensor<f32>, tensor<3xf32>) {
+      %s = nn.row_logsumexp %l : (tensor<2x3xf32>) -> tensor<2xf32>
+      %p = nn.sum_probabilities %l, %s : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<3xf32>
+      %b = nn.balance_loss %n, %p by 0.5 : (tensor<3xf32>, tensor<3xf32>) -> tensor<f32>
+      %d = nn.balance_loss_backward %n, %t by 0.5 : (tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
+      return %s, %p, %b, %d : tensor<2xf32>, tensor<3xf32>, tensor<f32>, tensor<3xf32>
+    })",
+      {{1, 1, 1, 0, 90, 0}, {3, 4, 2}, {6}});
+  const double third = 1.0 / 3;
+  expectNear(results[0], {1 + std::log(3), 90});
+  expectNear(results[1], {third, 1 + third, third});
+  expectNear(results[2], {0.5 * (3 * third + 4 * (1 + third) + 2 * third)});
+  expectNear(results[3], {9, 12, 6});
+}
+
 std::vector<Values> choose(const std::string &how, const Values &logits,
                            const Values &bias) {
   return evaluate(R"(

@@ -350,6 +350,14 @@ const Case
         %a = nn.mean %losses : (tensor<2x3xf32>) -> tensor<f32>
         %b = nn.mean %more : (tensor<2x2xf32>) -> tensor<f32>
         %loss = nn.training_term %a, %b by 0.3 : tensor<f32>)"},
+                {"balance_of_model",
+                 {{"x", "2x3x4"}, {"r", "3x4"}},
+                 R"(%scores = nn.linear %x, %r out_in : (tensor<2x3x4xf32>, tensor<3x4xf32>) -> tensor<2x3x3xf32>
+        %ids = nn.choose_experts %scores : (tensor<2x3x3xf32>) -> tensor<2x3x2xi32>
+        %rows = nn.count_choices %ids : (tensor<2x3x2xi32>) -> tensor<3xf32>
+        %lse = nn.row_logsumexp %scores : (tensor<2x3x3xf32>) -> tensor<2x3xf32>
+        %sums = nn.sum_probabilities %scores, %lse : (tensor<2x3x3xf32>, tensor<2x3xf32>) -> tensor<3xf32>
+        %loss = nn.balance_loss %rows, %sums by 0.5 : (tensor<3xf32>, tensor<3xf32>) -> tensor<f32>)"},
 };
 
 std::string getModule(const Case &test) {

@@ -31,10 +31,11 @@ constexpr size_t kSize = size_t(kElements) * 4, kRoom = kSize + 4;
 
 class CudaLanesRun : public OnStandIns {};
 
-/// The tables of a rank: rows of what it sends and receives, and launches of
-/// what it receives.
+/// The tables of a rank: rows of what it sends and receives, with a further
+/// type to the next one or without, and launches of what it receives.
 struct Tables {
-  Tables(int rank, int size, int places) : axis{"pp", size, 0} {
+  Tables(int rank, int size, int places, bool hasFurther)
+      : axis{"pp", size, 0} {
     const int next = (rank + 1) % size, before = (rank + size - 1) % size;
     auto add = [&](int operation, int peer, int lane) {
       RepriseCollective row = {};
@@ -50,7 +51,13 @@ struct Tables {
     add(REPRISE_COLLECTIVE_SEND, before, REPRISE_LANE_GRADIENTS);
     add(REPRISE_COLLECTIVE_RECEIVE, before, REPRISE_LANE_ACTIVATIONS);
     add(REPRISE_COLLECTIVE_RECEIVE, next, REPRISE_LANE_GRADIENTS);
-    for (int callee : {2, 3})
+    if (hasFurther) {
+      add(REPRISE_COLLECTIVE_SEND, next, REPRISE_LANE_FURTHER);
+      add(REPRISE_COLLECTIVE_RECEIVE, before, REPRISE_LANE_FURTHER);
+      sends.push_back(4);
+      receives.push_back(5);
+    }
+    for (int callee : receives)
       for (int i = 0; i < kParcels; ++i) {
         launches.emplace_back();
         launches.back().kind = REPRISE_LAUNCH_COLLECTIVE;
@@ -62,11 +69,18 @@ struct Tables {
     model.numCollectives = int(rows.size());
   }
 
+  size_t countBuffers() const { return 1 + receives.size() * kParcels; }
+  /// The row of the other rank that sends what `row` receives.
+  int sentAs(int row) const { return row == 5 ? 4 : row - 2; }
+  /// Where parcel `i` of the lane that is received in place `at` is put.
+  int placeOf(size_t at, int i) const { return 1 + int(at) * kParcels + i; }
+
   LaneParcel parcel(int row, char *bytes) const {
     return {rows[size_t(row)].peer, rows[size_t(row)].lane, bytes, kSize,
             int(rows[size_t(row)].blocks)};
   }
 
+  std::vector<int> sends = {0, 1}, receives = {2, 3}; ///< rows
   RepriseAxis axis;
   std::vector<RepriseCollective> rows;
   std::vector<RepriseLaunch> launches;
@@ -75,9 +89,9 @@ struct Tables {
 
 /// A rank with its GPU and its lanes.
 struct Rank {
-  Rank(Transport &transport, int places)
+  Rank(Transport &transport, int places, bool hasFurther)
       : number(transport.rank()), size(transport.size()),
-        tables(number, size, places), nccl(device),
+        tables(number, size, places, hasFurther), nccl(device),
         lanes(tables.model, device, nccl) {}
 
   bool open(Transport &transport, Error &error) {
@@ -88,7 +102,8 @@ struct Rank {
       return false;
     nccl.setBlocks(blocks);
     return nccl.connect(transport, error) && lanes.connect(transport, error) &&
-           device.allocate(int64_t(2 * kParcels + 1) * int64_t(kRoom), error);
+           device.allocate(int64_t(tables.countBuffers()) * int64_t(kRoom),
+                           error);
   }
   char *at(int place) const {
     return reinterpret_cast<char *>(device.base() + size_t(place) * kRoom);
@@ -112,7 +127,7 @@ struct Rank {
 int byteOf(int from, int lane, int i) { return from * 50 + lane * 20 + i + 1; }
 
 /// Begins a sequence: sends all parcels from one buffer, one after another, and
-/// then receives all, gradients first.
+/// then receives all, lane by lane, from the last one on.
 bool beginSequence(Rank &rank, Error &error) {
   CudaLanes &lanes = rank.lanes;
   const Tables &tables = rank.tables;
@@ -122,48 +137,48 @@ bool beginSequence(Rank &rank, Error &error) {
       !lanes.begin(error))
     return false;
   for (int i = 0; i < kParcels; ++i)
-    for (int row : {0, 1})
+    for (int row : tables.sends)
       if (!rank.fill(0, byteOf(rank.number, row, i), error) ||
           !lanes.send("a send", tables.parcel(row, rank.at(0)), error) ||
           !rank.fill(0, 0xEE, error))
         return false;
-  for (int row : {3, 2})
-    for (int i = 0; i < kParcels; ++i) {
-      int place = 1 + (row - 2) * kParcels + i;
-      if (!lanes.receive("a receive", tables.parcel(row, rank.at(place)),
+  for (size_t at = tables.receives.size(); at-- > 0;)
+    for (int i = 0; i < kParcels; ++i)
+      if (!lanes.receive("a receive",
+                         tables.parcel(tables.receives[at],
+                                       rank.at(tables.placeOf(at, i))),
                          error))
         return false;
-    }
   return lanes.end(error);
 }
 
 bool checkSequence(Rank &rank, Error &error) {
-  std::vector<char> all(size_t(2 * kParcels + 1) * kRoom);
+  const Tables &tables = rank.tables;
+  std::vector<char> all(tables.countBuffers() * kRoom);
   if (!rank.device.synchronize("a sequence", error) ||
       !rank.device.download(0, all.data(), int64_t(all.size()), error))
     return false;
-  for (int row : {2, 3})
+  for (size_t at = 0; at < tables.receives.size(); ++at)
     for (int i = 0; i < kParcels; ++i) {
-      int from = rank.tables.rows[size_t(row)].peer;
-      const char *begin =
-          all.data() + size_t(1 + (row - 2) * kParcels + i) * kRoom;
-      char expected = char(byteOf(from, row - 2, i));
+      int row = tables.receives[at], from = tables.rows[size_t(row)].peer;
+      const char *begin = all.data() + size_t(tables.placeOf(at, i)) * kRoom;
+      char expected = char(byteOf(from, tables.sentAs(row), i));
       if (!std::all_of(begin, begin + kSize,
                        [&](char byte) { return byte == expected; }))
         return error.set("parcel %d of lane %d from rank %d differs", i,
-                         row - 2, from);
+                         tables.rows[size_t(row)].lane, from);
     }
   return true;
 }
 
 Ended runLanes(int numRanks, int places,
-               std::function<bool(Rank &, Error &)> body,
-               int64_t seconds = 600) {
+               std::function<bool(Rank &, Error &)> body, int64_t seconds = 600,
+               bool hasFurther = false) {
   RankSettings settings;
   settings.numRanks = numRanks;
   settings.operationSeconds = seconds;
   return run(settings, [&](Transport &transport, Error &error) {
-    Rank rank(transport, places);
+    Rank rank(transport, places, hasFurther);
     return rank.open(transport, error) && body(rank, error) &&
            rank.nccl.disconnect(error);
   });
@@ -183,8 +198,11 @@ TEST_F(CudaLanesRun, SendsDoNotWait) {
                                 {"REPRISE_SIMULATOR_LANDING", "once"}})
     for (int numRanks : {2, 3}) {
       setenv(variable, word, 1);
-      Ended ended = runLanes(numRanks, kParcels, runTwice);
-      EXPECT_EQ(ended.status, 0) << word << " " << ended.error;
+      for (bool hasFurther : {false, true}) {
+        Ended ended =
+            runLanes(numRanks, kParcels, runTwice, /*seconds=*/600, hasFurther);
+        EXPECT_EQ(ended.status, 0) << word << " " << ended.error;
+      }
     }
 }
 

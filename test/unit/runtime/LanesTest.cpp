@@ -180,8 +180,8 @@ TEST(Lanes, RoomIsThatOfThoseThatSend) {
   EXPECT_EQ(refusal([](RepriseCollective &row) { row.peer = 3; }),
             "damaged model: a transfer has a lane 0 with 3 of 3 ranks, of 1 "
             "places with 1000 elements");
-  EXPECT_EQ(refusal([](RepriseCollective &row) { row.lane = 3; }),
-            "damaged model: a transfer has a lane 3 with 1 of 3 ranks, of 1 "
+  EXPECT_EQ(refusal([](RepriseCollective &row) { row.lane = 35; }),
+            "damaged model: a transfer has a lane 35 with 1 of 3 ranks, of 1 "
             "places with 1000 elements");
   EXPECT_EQ(refusal([](RepriseCollective &row) { row.blocks = 0; }),
             "damaged model: a transfer has a lane 0 with 1 of 3 ranks, of 0 "
