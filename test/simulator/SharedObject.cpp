@@ -22,6 +22,11 @@ LLD_HAS_DRIVER(elf)
 using namespace llvm;
 using namespace reprise;
 
+/// Steps of tests are short: better code takes longer to make than it saves.
+static constexpr StringRef kPasses =
+    "function(sroa,early-cse,instcombine,simplifycfg)";
+static constexpr CodeGenOptLevel kLevel = CodeGenOptLevel::None;
+
 static Error failure(const Twine &text) {
   return createStringError(inconvertibleErrorCode(), text);
 }
@@ -34,8 +39,9 @@ createTargetMachine(const Triple &triple) {
   const Target *target = TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return failure(error);
-  return std::unique_ptr<TargetMachine>(target->createTargetMachine(
-      triple, "x86-64-v3", "", TargetOptions(), Reloc::PIC_));
+  return std::unique_ptr<TargetMachine>(
+      target->createTargetMachine(triple, "x86-64-v3", "", TargetOptions(),
+                                  Reloc::PIC_, std::nullopt, kLevel));
 }
 
 static Error emitObject(Module &module, TargetMachine &machine,
@@ -59,7 +65,7 @@ Error simulator::writeSharedObject(Module &module, StringRef path) {
   if (!machine)
     return machine.takeError();
   module.setDataLayout((*machine)->createDataLayout());
-  if (Error error = codegen::runPasses(module, **machine, "default<O1>"))
+  if (Error error = codegen::runPasses(module, **machine, kPasses))
     return error;
   std::string object = (path + ".o").str(), target = path.str();
   if (Error error = emitObject(module, **machine, object))
