@@ -201,6 +201,14 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
     for (const Chunk &chunk : stage.chunks)
       launches += chunk.step.graph.ops.size();
     bytes.push_back(planning::getBaseBytes(step, traced, arguments, launches));
+    // A table that the head shares has rows for its GEMM on the head's stage.
+    int64_t alignment = traced.graph.alignment;
+    if (int64_t(number) + 1 < numStages)
+      for (BlockArgument argument : arguments)
+        bytes.back() -=
+            llvm::alignTo(traced.graph.values[argument.getArgNumber()].bytes,
+                          alignment) -
+            llvm::alignTo(getTypeBytes(argument.getType()), alignment);
   }
   return bytes;
 }
