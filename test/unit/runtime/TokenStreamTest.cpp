@@ -217,6 +217,12 @@ TEST_F(TokenFiles, OtherNumpyArraysAreRefused) {
   const std::string good = npyFile("'<u2'", "(3,)", six);
   for (size_t size = 6; size < good.size(); ++size)
     EXPECT_NE(refusal(good.substr(0, size)), "") << size;
+  EXPECT_EQ(refusal(good.substr(0, 8)),
+            "is cut off: a NumPy array has a header of 10 bytes and more, but "
+            "the file has 8");
+  EXPECT_EQ(refusal(npyFile("'<u2'", "(3,)", six, 2).substr(0, 11)),
+            "is cut off: a NumPy array has a header of 12 bytes and more, but "
+            "the file has 11");
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {
     std::string bytes = good;
