@@ -8,6 +8,7 @@
 
 #include "FileKind.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace reprise::runtime;
@@ -20,6 +21,62 @@ template <size_t size>
 static constexpr std::string_view bytes(const char (&text)[size]) {
   return {text, size - 1};
 }
+
+//===----------------------------------------------------------------------===//
+// What confirms weak signs
+//===----------------------------------------------------------------------===//
+
+static uint8_t byteAt(std::string_view text, size_t i) {
+  return i < text.size() ? uint8_t(text[i]) : 0;
+}
+
+/// Of gzip's flags three are reserved; then there are a time, how hard it tried
+/// (0, 2 or 4), and the system, of which there are 14 and "unknown".
+static bool isGzip(std::string_view begin, char) {
+  constexpr uint8_t kReserved = 0xE0, kLastSystem = 13, kUnknown = 255;
+  uint8_t effort = byteAt(begin, 8), system = byteAt(begin, 9);
+  return begin.size() >= 10 && !(byteAt(begin, 3) & kReserved) &&
+         (effort == 0 || effort == 2 || effort == 4) &&
+         (system <= kLastSystem || system == kUnknown);
+}
+
+/// Behind the protocol an object begins, or from the fourth on a frame, and the
+/// last opcode stops.
+static bool isPickle(std::string_view begin, char last) {
+  // Of lists, maps, tuples and sets; numbers; words; globals; a mark.
+  constexpr std::string_view kFirst = "]})NJKMGTUBCXc("
+                                      "\x88\x89\x8A\x8B\x8C\x8D\x8E\x8F\x95"
+                                      "\x96";
+  return begin.size() > 2 && last == '.' &&
+         memchr(kFirst.data(), begin[2], kFirst.size());
+}
+
+/// Text in units of `width` bytes behind a mark of order: characters that
+/// Unicode has, ASCII among them, and none for control but those of lines.
+template <int width, bool isBig>
+static bool isWideText(std::string_view begin, char) {
+  constexpr uint32_t kMost = 0x10FFFF, kHigh = 0xD800, kLow = 0xDC00,
+                     kEnd = 0xE000;
+  bool hasASCII = false;
+  uint32_t before = 0;
+  for (size_t i = width; i + width <= begin.size(); i += width) {
+    uint32_t unit = 0;
+    for (size_t k = 0; k < width; ++k)
+      unit |= uint32_t(byteAt(begin, i + k)) << 8 * (isBig ? width - 1 - k : k);
+    bool isLow = unit >= kLow && unit < kEnd;
+    bool isBehindHigh = before >= kHigh && before < kLow;
+    bool isControl = unit < ' ' && !(unit >= '\t' && unit <= '\r');
+    if (unit > kMost || isControl || isLow != isBehindHigh)
+      return false;
+    hasASCII |= unit < 0x7F;
+    before = unit;
+  }
+  return hasASCII;
+}
+
+//===----------------------------------------------------------------------===//
+// Kinds
+//===----------------------------------------------------------------------===//
 
 /// Of two that begin alike the longer one stands first.
 static constexpr FileKind kKinds[] = {
@@ -41,7 +98,7 @@ static constexpr FileKind kKinds[] = {
     {bytes("TNTIDX\0\0"), 0, "the index of a fairseq data set", "", false},
     {bytes("LITPKDS"), 0, "a packed data set of LitGPT", "", false},
     {bytes("SQLite format 3\0"), 0, "an SQLite database", "", false},
-    {bytes("\x1F\x8B\x08"), 0, "compressed with gzip", kUnpack, true},
+    {bytes("\x1F\x8B\x08"), 0, "compressed with gzip", kUnpack, true, isGzip},
     {bytes("\x28\xB5\x2F\xFD"), 0, "compressed with zstd", kUnpack, false},
     {bytes("\xFD"
            "7zXZ\0"),
@@ -59,17 +116,22 @@ static constexpr FileKind kKinds[] = {
     {bytes("\x7F"
            "ELF"),
      0, "a program or library (ELF)", "", false},
-    {bytes("\xFF\xFE\0\0"), 0, "text in UTF-32", kUTF8, true},
-    {bytes("\0\0\xFE\xFF"), 0, "text in UTF-32", kUTF8, true},
-    {bytes("\xFF\xFE"), 0, "text in UTF-16", kUTF8, true},
-    {bytes("\xFE\xFF"), 0, "text in UTF-16", kUTF8, true},
+    // Of a library for several processors the next byte is a number, too.
+    {bytes("\xCA\xFE\xBA\xBE\0\0\0"), 0, "a class of Java, or a program", "",
+     false},
+    {bytes("\xFF\xFE\0\0"), 0, "text in UTF-32", kUTF8, true,
+     isWideText<4, false>},
+    {bytes("\0\0\xFE\xFF"), 0, "text in UTF-32", kUTF8, true,
+     isWideText<4, true>},
+    {bytes("\xFF\xFE"), 0, "text in UTF-16", kUTF8, true, isWideText<2, false>},
+    {bytes("\xFE\xFF"), 0, "text in UTF-16", kUTF8, true, isWideText<2, true>},
     {bytes("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20"), 0,
      "a file of PyTorch before version 1.6", "", false},
     // Protocols 2 to 5.
-    {bytes("\x80\x02"), 0, "pickled Python objects", "", true},
-    {bytes("\x80\x03"), 0, "pickled Python objects", "", true},
-    {bytes("\x80\x04"), 0, "pickled Python objects", "", true},
-    {bytes("\x80\x05"), 0, "pickled Python objects", "", true}};
+    {bytes("\x80\x02"), 0, "pickled Python objects", "", true, isPickle},
+    {bytes("\x80\x03"), 0, "pickled Python objects", "", true, isPickle},
+    {bytes("\x80\x04"), 0, "pickled Python objects", "", true, isPickle},
+    {bytes("\x80\x05"), 0, "pickled Python objects", "", true, isPickle}};
 
 /// It has no magic bytes, but a length and a header in JSON.
 static constexpr FileKind kSafetensors = {
@@ -86,8 +148,10 @@ static bool isSafetensors(std::string_view begin, int64_t fileSize) {
          (second == '"' || second == '}' || second == ' ');
 }
 
-const FileKind *reprise::runtime::findKind(std::string_view begin,
-                                           int64_t fileSize, bool isNumbers) {
+/// The first kind whose magic bytes are there and which `isSure`.
+template <typename Sure>
+static const FileKind *findKind(std::string_view begin, int64_t fileSize,
+                                Sure isSure) {
   if (isSafetensors(begin, fileSize))
     return &kSafetensors;
   for (const FileKind &kind : kKinds) {
@@ -95,10 +159,24 @@ const FileKind *reprise::runtime::findKind(std::string_view begin,
     if (begin.size() >= end &&
         !memcmp(begin.data() + kind.offset, kind.magic.data(),
                 kind.magic.size()) &&
-        !(kind.isWeak && isNumbers))
+        isSure(kind))
       return &kind;
   }
   return nullptr;
+}
+
+const FileKind *reprise::runtime::findKind(std::string_view begin,
+                                           int64_t fileSize) {
+  return ::findKind(begin, fileSize, [](const FileKind &) { return true; });
+}
+
+const FileKind *reprise::runtime::findKindOfNumbers(std::string_view begin,
+                                                    int64_t fileSize,
+                                                    char last) {
+  begin = {begin.data(), std::min(begin.size(), kBytesOfKind)};
+  return ::findKind(begin, fileSize, [&](const FileKind &kind) {
+    return !kind.isWeak || (kind.confirms && kind.confirms(begin, last));
+  });
 }
 
 bool FileKind::refuse(const char *path, const char *why, Error &error) const {

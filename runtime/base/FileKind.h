@@ -24,6 +24,8 @@ struct FileKind {
   const char *advice;
   /// Whether so few bytes tell it that tokens may well begin with them.
   bool isWeak;
+  /// Whether what else there is makes it sure; null: nothing does.
+  bool (*confirms)(std::string_view begin, char last) = nullptr;
 
   bool isSafetensors() const { return magic.empty(); }
   /// Sets an error and returns false: what the file is, and what to do instead
@@ -34,11 +36,14 @@ struct FileKind {
 /// The bytes at the beginning that tell what a file is.
 inline constexpr size_t kBytesOfKind = 512;
 
-/// What a file that begins with these bytes is; null if it may be anything. Of
-/// a file of tokens alone, `isNumbers`, weak signs are none. The file has
-/// `fileSize` bytes.
-const FileKind *findKind(std::string_view begin, int64_t fileSize,
-                         bool isNumbers);
+/// What a file that begins with these bytes is; null if it may be anything. The
+/// file has `fileSize` bytes.
+const FileKind *findKind(std::string_view begin, int64_t fileSize);
+
+/// The same of one that may have numbers alone: weak signs are none, unless all
+/// else there is, `last` among it, the file's last byte, confirms them.
+const FileKind *findKindOfNumbers(std::string_view begin, int64_t fileSize,
+                                  char last);
 
 } // namespace reprise::runtime
 

@@ -170,8 +170,9 @@ static bool checkKind(const MappedFile &file, Error &error) {
   size_t size = size_t(std::min<int64_t>(file.size, kBytesOfKind));
   const char *text = reinterpret_cast<const char *>(file.data);
   const bool hasLength = size > 8 && text[8] == '{';
-  const FileKind *kind =
-      findKind({text, size}, file.size, /*isNumbers=*/hasLength);
+  const FileKind *kind = hasLength ? findKindOfNumbers({text, size}, file.size,
+                                                       text[file.size - 1])
+                                   : findKind({text, size}, file.size);
   return !kind || kind->isSafetensors() ||
          kind->refuse(file.path, ", but only safetensors is read", error);
 }

@@ -171,7 +171,13 @@ bool reprise::runtime::readNumpyHeader(const PlainFile &file, TokenRange &range,
   int64_t here = std::min<int64_t>(file.size, sizeof(start));
   if (!file.read(0, here, start, error))
     return false;
+  // In the middle of the magic it is none, and no file gets here.
   int major = start[6];
+  int64_t shortest = here > 6 && major > 1 ? 12 : 10;
+  if (here < shortest)
+    return error.set("'%s' is cut off: a NumPy array has a header of %" PRId64
+                     " bytes and more, but the file has %" PRId64,
+                     file.path, shortest, file.size);
   int64_t begin = major == 1 ? 10 : 12, size = start[8] | start[9] << 8;
   if (major > 1)
     size |= int64_t(start[10]) << 16 | int64_t(start[11]) << 24;

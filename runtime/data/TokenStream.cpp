@@ -126,7 +126,7 @@ bool TokenStream::addFile(const char *path, const TokenFormat &format,
     path = tokens;
   }
   bool good = file.open(path, error) || offerName(path, error);
-  if (good && !files.push({file, /*isText=*/false})) {
+  if (good && !files.push({file})) {
     file.close();
     good = error.set("no memory left for a table of %zu files", files.size());
   }
@@ -154,7 +154,7 @@ static bool checkText(const PlainFile &file, Error &error) {
     return false;
   constexpr char kRead[] = ", but only text, .npy and .bin files with tokens "
                            "are read";
-  if (const FileKind *kind = findKind({begin, size}, file.size, false))
+  if (const FileKind *kind = findKind({begin, size}, file.size))
     return kind->refuse(file.path, kRead, error);
   auto *zero = static_cast<const char *>(memchr(begin, 0, size));
   return !zero ||
@@ -236,6 +236,27 @@ bool TokenStream::isText() const {
   return numFiles() > 0;
 }
 
+/// Whether a file may have tokens and nothing else. Not asked where bytes are
+/// said to be tokens: who says so knows what is in them.
+static bool checkNumbers(const PlainFile &file, Error &error) {
+  char begin[kBytesOfKind], last = 0;
+  auto size = size_t(std::min<int64_t>(file.size, sizeof(begin)));
+  if (!file.read(0, int64_t(size), begin, error) ||
+      (size && !file.read(file.size - 1, 1, &last, error)))
+    return false;
+  const FileKind *kind = findKindOfNumbers({begin, size}, file.size, last);
+  if (!kind)
+    return true;
+  kind->refuse(file.path, ", but only tokens are read from .bin files", error);
+  // Tokens may still be such bytes, if hardly.
+  size_t length = strlen(error.text);
+  if (kind->isWeak)
+    snprintf(error.text + length, sizeof(error.text) - length,
+             "; if these are tokens all the same, numpy.save writes them to a "
+             ".npy file");
+  return false;
+}
+
 bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
   const PlainFile &file = files.back().plain;
   char indexPath[PATH_MAX];
@@ -247,15 +268,8 @@ bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
     index.unmap();
     return good;
   }
-  // Who says that bytes are tokens knows what is in them.
-  char begin[kBytesOfKind];
-  auto size = size_t(std::min<int64_t>(file.size, sizeof(begin)));
-  if (!file.read(0, int64_t(size), begin, error))
+  if (stated != TokenType::U8 && !checkNumbers(file, error))
     return false;
-  const FileKind *kind = findKind({begin, size}, file.size, /*isNumbers=*/true);
-  if (kind && stated != TokenType::U8)
-    return kind->refuse(file.path, ", but only tokens are read from .bin files",
-                        error);
   if (!stated)
     return error.set("'%s' has no header of llm.c or NeMo Automodel, and a "
                      "Megatron index '%s' that would say how its tokens are "
@@ -267,6 +281,7 @@ bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
     return error.set("'%s' needs a whole number of tokens of %" PRId64
                      " bytes (--dtype %s), but got %" PRId64 " bytes",
                      file.path, each, nameOf(*stated), file.size);
+  files.back().isBare = each > 1;
   return addRun(*stated, 0, file.size / each, error);
 }
 

@@ -56,7 +56,10 @@ public:
   const PlainFile &file(int64_t i) const { return files[size_t(i)].plain; }
   /// Whether the file is text, since nothing says anything else.
   bool isText(int64_t file) const { return files[size_t(file)].isText; }
-  /// Whether there are files, and all of them are.
+  /// Whether all of its bytes are parts of tokens that have several, by no word
+  /// but the command line's.
+  bool isBare(int64_t file) const { return files[size_t(file)].isBare; }
+  /// Whether there are files, and all of them are text.
   bool isText() const;
   /// The bytes of text that a tokenizer made tokens of, and how many these are.
   int64_t textBytes() const { return tokenizedBytes; }
@@ -77,7 +80,7 @@ public:
 private:
   struct DataFile {
     PlainFile plain;
-    bool isText;
+    bool isText = false, isBare = false;
   };
   /// Tokens of one type side by side in a file, or, if there is `memory`,
   /// there.

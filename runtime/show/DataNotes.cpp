@@ -26,6 +26,21 @@ static bool hasCarriageReturns(const PlainFile &file) {
          memmem(begin, size, "\r\n", 2);
 }
 
+/// Whether a file of tokens begins as texts do and tokens do not, whose bytes
+/// are all printable, or end lines.
+static bool looksLikeText(const PlainFile &file) {
+  constexpr int64_t kFewest = 16; // So many bytes of tokens may look like it.
+  char begin[4096];
+  int64_t size = std::min<int64_t>(file.size, sizeof(begin));
+  Error ignored;
+  return size >= kFewest && file.read(0, size, begin, ignored) &&
+         std::all_of(begin, begin + size, [](char c) {
+           auto byte = uint8_t(c); // Those from 0x80 on are no ASCII, but text.
+           return (byte >= ' ' && byte != 0x7F) ||
+                  (byte >= '\t' && byte <= '\r');
+         });
+}
+
 /// What frames the texts in files that are called so; null if nothing does.
 static const char *findMarkup(const char *path) {
   struct Markup {
@@ -57,6 +72,14 @@ void reprise::runtime::noteData(const TokenStream &data,
                                 Log &log) {
   constexpr int64_t kBytes = 256;
   Error note;
+  for (int64_t i = 0; i < data.numFiles(); ++i)
+    if (data.isBare(i) && looksLikeText(data.file(i))) {
+      note.set("'%s' begins as text does, and each few letters are read as the "
+               "number of a token; if it is text, give it a name in .txt",
+               data.file(i).path);
+      log.note(note.text);
+      break;
+    }
   int64_t firstText = 0;
   while (firstText < data.numFiles() && !data.isText(firstText))
     ++firstText;

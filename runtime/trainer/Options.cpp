@@ -21,6 +21,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <string_view>
+#include <strings.h>
 
 using namespace reprise::runtime;
 
@@ -75,6 +76,9 @@ struct OptionInfo {
 };
 
 } // namespace
+
+/// What a switch says; without a word it says the first.
+static constexpr const char *kOn = "true", *kOff = "false";
 
 /// More steps than anyone trains for.
 static constexpr double kMany = double(INT64_C(1) << 40);
@@ -357,7 +361,7 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
     target.choose(options, choice);
     return true;
   case Kind::Flag:
-    options.*target.flag = true;
+    options.*target.flag = !strcmp(value, kOn);
     return true;
   }
   return true;
@@ -439,7 +443,7 @@ static bool refuseWord(const char *word, const OptionInfo *before,
                    before->target.kind == Kind::Inputs
                        ? ": give the option again, or a pattern in quotes"
                    : before->target.kind == Kind::Flag
-                       ? ", which takes no value"
+                       ? ", which is true or false"
                        : ", which takes one word");
 }
 
@@ -483,6 +487,46 @@ static bool checkValue(const OptionInfo &info, const char *word, Error &error) {
                    info.name, info.value, word);
 }
 
+/// The word of a switch that `text` is, in whatever case; null if it is none.
+static const char *findTruth(const char *text) {
+  for (const char *word : {kOn, kOff})
+    if (text && !strcasecmp(text, word))
+      return word;
+  return nullptr;
+}
+
+/// The value of the option that word `i` is: what follows `=`, or the next
+/// word, which `i` is then. Null is an error.
+static const char *readValue(const OptionInfo &info, int argc, char **argv,
+                             int &i, Error &error) {
+  const char *equals = strchr(argv[i], '=');
+  const char *value = equals         ? equals + 1
+                      : i + 1 < argc ? argv[i + 1]
+                                     : nullptr;
+  if (info.target.kind == Kind::Flag) {
+    const char *truth = findTruth(value);
+    if (equals && !truth)
+      error.set("--%s needs no value, %s or %s, but got '%s'", info.name, kOn,
+                kOff, value);
+    i += truth && !equals;
+    return truth || equals ? truth : kOn;
+  }
+  if (!equals && !checkValue(info, value, error))
+    return nullptr;
+  i += !equals;
+  return value;
+}
+
+/// Whether an option may be given again, after `first`, with `value`: to say
+/// the same says nothing new.
+static bool checkRepeat(const OptionInfo &info, const char *first,
+                        const char *value, Error &error) {
+  return info.target.kind == Kind::Inputs || !strcmp(first, value) ||
+         error.set("--%s is given twice, with '%s' and '%s': which one is "
+                   "meant?",
+                   info.name, first, value);
+}
+
 bool reprise::runtime::parseOptions(int argc, char **argv,
                                     const RepriseModel &model, Options &options,
                                     Error &error) {
@@ -493,34 +537,27 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
   uint64_t given = 0;
   const char *values[std::size(kOptions)];
   const OptionInfo *before = nullptr;
+  const char *shown = "";
   for (int i = 1; i < argc; ++i) {
     const char *arg = strcmp(argv[i], "-h") ? argv[i] : "--help";
     if (strncmp(arg, "--", 2) != 0 || !arg[2])
-      return refuseWord(arg, before, before ? values[before - kOptions] : "",
-                        error);
+      return refuseWord(arg, before, shown, error);
     const char *equals = strchr(arg, '=');
     size_t length = equals ? size_t(equals - arg - 2) : strlen(arg + 2);
     const OptionInfo *info = findOption(arg + 2, length, error);
     if (!info)
       return false;
-    const char *value = equals ? equals + 1 : "";
-    if (info->target.kind == Kind::Flag && equals)
-      return error.set("--%s takes no value, but got '%s'", info->name, value);
-    if (info->target.kind != Kind::Flag && !equals) {
-      value = ++i < argc ? argv[i] : nullptr;
-      if (!checkValue(*info, value, error))
-        return false;
-    }
+    const char *value = readValue(*info, argc, argv, i, error);
+    if (!value)
+      return false;
     uint64_t bit = uint64_t(1) << (info - kOptions);
-    if (given & bit && info->target.kind == Kind::Flag)
-      return error.set("--%s is given twice", info->name);
-    if (given & bit && info->target.kind != Kind::Inputs)
-      return error.set("--%s is given twice, with '%s' and '%s': which one is "
-                       "meant?",
-                       info->name, values[info - kOptions], value);
+    if (given & bit &&
+        !checkRepeat(*info, values[info - kOptions], value, error))
+      return false;
     given |= bit;
     values[info - kOptions] = value;
     before = info;
+    shown = info->target.kind == Kind::Flag ? "" : value;
     if (!apply(*info, value, options, error))
       return false;
   }
@@ -581,7 +618,8 @@ void reprise::runtime::printHelp(const char *program,
     printf("  mpirun -n %" PRId64 " %s --data corpus.txt\n", ranks, program);
   printf("\n");
   printWrapped("A value stands behind its option as --name value or as "
-               "--name=value. Names may have underscores for dashes.",
+               "--name=value, that of a switch may be true or false. Names may "
+               "have underscores for dashes.",
                0);
   printf("\nOptions:\n");
   for (const OptionInfo &info : kOptions)

@@ -16,6 +16,7 @@
 #include "SolveStep.h"
 #include "reprise/Solver/Packing.h"
 #include "reprise/Solver/StepText.h"
+#include "runtime/base/FileKind.h"
 #include "tools/command-line/CommandLine.h"
 #include "verify/Verify.h"
 
@@ -292,7 +293,24 @@ static bool readFile(const std::string &name, std::string &text) {
   return !in.bad(); // A folder, for one.
 }
 
+/// What a file is by its first bytes, if that is known, and no text.
+static const runtime::FileKind *findKind(const std::string &name) {
+  std::error_code ignored; // Of pipes nothing is left to be read.
+  if (!std::filesystem::is_regular_file(name, ignored))
+    return nullptr;
+  char begin[runtime::kBytesOfKind];
+  std::ifstream file(name, std::ios::binary);
+  file.read(begin, sizeof begin);
+  return runtime::findKind({begin, static_cast<size_t>(file.gcount())},
+                           std::filesystem::file_size(name, ignored));
+}
+
 static int failAt(const std::string &name, const TextError &error) {
+  if (const runtime::FileKind *kind = findKind(name)) {
+    runtime::Error refusal;
+    kind->refuse(name.c_str(), ", not text", refusal);
+    return fail(refusal.text);
+  }
   std::cerr << name << ':' << error.line << ':' << error.column
             << ": error: " << error.message << '\n';
   return 1;

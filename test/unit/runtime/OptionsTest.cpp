@@ -120,7 +120,7 @@ TEST(Options, DataMayBeGivenAgain) {
             "which takes one word");
   EXPECT_EQ(refusal({"--tf32", "on"}),
             "needs options such as --data FILE, but got 'on' behind --tf32, "
-            "which takes no value");
+            "which is true or false");
   EXPECT_EQ(refusal({"--data=a", "-O2"}),
             "unknown option -O2; --help lists all");
   EXPECT_EQ(refusal(std::vector<const char *>(65, "--data=a")),
@@ -193,7 +193,7 @@ TEST(Options, WrongValuesAreNamed) {
   EXPECT_EQ(refusal({"--data=f", "--data-order=shuffle"}),
             "--data-order needs 'shuffled' or 'sequential', but got 'shuffle'");
   EXPECT_EQ(refusal({"--data=f", "--profile=yes"}),
-            "--profile takes no value, but got 'yes'");
+            "--profile needs no value, true or false, but got 'yes'");
   EXPECT_EQ(refusal({"--data=f", "--steps"}), "--steps needs a value: N");
   EXPECT_EQ(refusal({"--data="}), "--data needs a file name, but got ''");
   EXPECT_EQ(refusal({"--data=-"}),
@@ -215,12 +215,34 @@ TEST(Options, WhatHasNoEffectIsRefused) {
   EXPECT_TRUE(Parsed({"--data=f", "--sample=3", "--temperature=1",
                       "--val-data=g", "--val-steps=1"})
                   .good);
-  EXPECT_EQ(refusal({"--data=f", "--seed=1", "--seed", "1"}),
-            "--seed is given twice, with '1' and '1': which one is meant?");
+  EXPECT_EQ(refusal({"--data=f", "--seed=1", "--seed", "2"}),
+            "--seed is given twice, with '1' and '2': which one is meant?");
   EXPECT_EQ(refusal({"--data=f", "--log_format=json", "--log-format=text"}),
             "--log-format is given twice, with 'json' and 'text': which one "
             "is meant?");
-  EXPECT_EQ(refusal({"--data=f", "--tf32", "--tf32"}), "--tf32 is given twice");
+  EXPECT_EQ(refusal({"--data=f", "--tf32", "--tf32=false"}),
+            "--tf32 is given twice, with 'true' and 'false': which one is "
+            "meant?");
+}
+
+TEST(Options, ToSayTheSameAgainSaysNothingNew) {
+  Parsed again({"--data=f", "--seed=7", "--seed", "7", "--tf32", "--tf32=true",
+                "--log-format=json", "--log-format", "json"});
+  EXPECT_TRUE(again.good) << again.error.text;
+  EXPECT_EQ(again.options.seed, 7u);
+  EXPECT_TRUE(again.options.tf32);
+  EXPECT_TRUE(again.options.json);
+}
+
+TEST(Options, SwitchesAreTrueOrFalse) {
+  Parsed on({"--check-memory=True", "--tf32", "true", "--data=f"});
+  EXPECT_TRUE(on.good) << on.error.text;
+  EXPECT_TRUE(on.options.checkMemory);
+  EXPECT_TRUE(on.options.tf32);
+  Parsed off({"--check-memory=false", "--tf32", "false", "--data=f"});
+  EXPECT_TRUE(off.good) << off.error.text;
+  EXPECT_FALSE(off.options.checkMemory);
+  EXPECT_FALSE(off.options.tf32);
 }
 
 TEST(Options, DataIsNeededUnlessOnlyHelpIsAskedFor) {

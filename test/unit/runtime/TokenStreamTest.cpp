@@ -217,6 +217,12 @@ TEST_F(TokenFiles, OtherNumpyArraysAreRefused) {
   const std::string good = npyFile("'<u2'", "(3,)", six);
   for (size_t size = 6; size < good.size(); ++size)
     EXPECT_NE(refusal(good.substr(0, size)), "") << size;
+  EXPECT_EQ(refusal(good.substr(0, 8)),
+            "is cut off: a NumPy array has a header of 10 bytes and more, but "
+            "the file has 8");
+  EXPECT_EQ(refusal(npyFile("'<u2'", "(3,)", six, 2).substr(0, 11)),
+            "is cut off: a NumPy array has a header of 12 bytes and more, but "
+            "the file has 11");
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {
     std::string bytes = good;
@@ -261,7 +267,7 @@ TEST_F(TokenFiles, WhatIsNoTextIsRefusedByItsName) {
            {"LITPKDS\1rest", "a packed data set of LitGPT" + end},
            {"TNTIDX\0\0rest"s, "the index of a fairseq data set" + end},
            {"\xFF\xFEh\0i\0"s,
-            "text in UTF-16; convert it to UTF-8, as iconv does", false},
+            "text in UTF-16; convert it to UTF-8, as iconv does"},
            {"MMIDIDX\0\0rest"s,
             "the index of a Megatron data set; its name needs to end in .idx"},
            {std::string(257, 'x') + "ustar", "a tar archive" + unpack},
@@ -284,6 +290,48 @@ TEST_F(TokenFiles, WhatIsNoTextIsRefusedByItsName) {
                 "' is no text: its byte 4 is 0x00. Tokens need a name that "
                 "ends in .bin, and --dtype; so do bytes of any other kind, "
                 "with --dtype u8");
+}
+
+// A few bytes that tokens may begin with count where all else confirms them.
+TEST_F(TokenFiles, WhatIsNoTokensIsRefusedIfThatIsSure) {
+  using std::string_literals::operator""s;
+  const std::string all = "; if these are tokens all the same, numpy.save "
+                          "writes them to a .npy file";
+  const std::string gzip = "compressed with gzip; unpack it first" + all;
+  const std::string pickle =
+      "pickled Python objects, but only tokens are read from .bin files" + all;
+  const std::string wide = "; convert it to UTF-8, as iconv does" + all;
+  struct Case {
+    std::string bytes, what; ///< Empty: tokens.
+  };
+  for (const Case &c : std::vector<Case>{
+           {"\x1F\x8B\x08\0time\2\3rest"s, gzip},
+           {"\x1F\x8B\x08\x08time\0\xFFname"s, gzip},
+           {"\x1F\x8B\x08\x20time\2\3rest"s, ""},
+           {"\x1F\x8B\x08\0time\3\3rest"s, ""},
+           {"\x1F\x8B\x08\0time\2\x20rest"s, ""},
+           {"\x80\2]q\0K\1a."s, pickle},
+           {"\x80\3}q\0X\1\0\0\0a."s, pickle},
+           {"\x80\4\x95\5\0\0\0\0\0\0\0]\x94K\1a."s, pickle},
+           {"\x80\5\x95\5\0\0\0\0\0\0\0]\x94K\1a."s, pickle},
+           {"\x80\4\x95\5\0\0\0\0\0\0\0]\x94K\1ab,"s, ""},
+           {"\x80\4\1\5."s, ""},
+           {"\xFF\xFEh\0i\0\n\0\x3D\xD8\0\xDE"s, "text in UTF-16" + wide},
+           {"\xFE\xFF\0h\0i\0\n"s, "text in UTF-16" + wide},
+           {"\xFF\xFE\0\0h\0\0\0i\0\0\0"s, "text in UTF-32" + wide},
+           {"\0\0\xFE\xFF\0\0\0h"s, "text in UTF-32" + wide},
+           {"\xFF\xFEh\0\x0B\0\x02\0"s, ""},
+           {"\xFF\xFEh\0\0\xDEi\0"s, ""},
+           {"\xFF\xFE\xE8\x03\xE9\x03"s, ""},
+           {"\xCA\xFE\xBA\xBE\0\0\0\x41"s,
+            "a class of Java, or a program, but only tokens are read from .bin "
+            "files"}}) {
+    std::string path =
+        folder.write("x.bin", c.bytes + std::string(c.bytes.size() % 2, '.'));
+    EXPECT_EQ(Tokens({path}, TokenType::U16).error,
+              c.what.empty() ? "" : "'" + path + "' is " + c.what);
+    EXPECT_EQ(Tokens({path}, TokenType::U8).error, "");
+  }
 }
 
 TEST_F(TokenFiles, AByteOrderMarkIsNoPartOfAText) {
