@@ -16,6 +16,7 @@
 
 #include "Checkpoint.h"
 #include "HubFamilies.h"
+#include "HubRefusals.h"
 #include "HubValues.h"
 #include "runtime/base/MappedFile.h"
 
@@ -193,6 +194,32 @@ static bool readStorage(const char *path, const JsonValue &config,
                    path, kStorage.data(), size.kindName(), size.size());
 }
 
+/// Whether keys that the family has not say nothing of what is computed.
+static bool checkUnknown(const char *path, const HubModel &model,
+                         Error &error) {
+  for (JsonItem item : model.theirs) {
+    std::string_view name = item.key.text();
+    if (model.family.has(name) || isOther(name) || name == kStorage)
+      continue;
+    Meaning value(item.value);
+    int shown = int(std::min<size_t>(name.size(), 80));
+    bool isShort = value && item.value.size() == 0;
+    if (changesModel(name, item.value, model))
+      return error.set("'%s' has %.*s%s%s, which this program's model has "
+                       "not: its weights would compute something else",
+                       path, shown, name.data(), isShort ? " " : "",
+                       isShort ? value.text() : "");
+    const HubKey *key = findMeantKey(name, model);
+    if (key && !saysNothing(item.value) &&
+        !(value == Meaning(findKey(model.ours, key->name))))
+      return error.set("'%s' has no %s, but %.*s %s: if it means that, this "
+                       "program's model has another; if not, take it out",
+                       path, key->name.data(), shown, name.data(),
+                       value.text());
+  }
+  return true;
+}
+
 static bool checkConfig(const char *path, const JsonValue &theirs,
                         const JsonValue &ours, Error &error) {
   std::string_view type = typeOf(theirs), ourType = typeOf(ours);
@@ -220,6 +247,8 @@ static bool checkConfig(const char *path, const JsonValue &theirs,
       return error.set("'%s' has %s, which this program's model has not: its "
                        "weights would compute something else",
                        path, name.data());
+  if (family && !checkUnknown(path, {*family, ours, theirs}, error))
+    return false;
   return !family || !family->ropeTheta ||
          checkRope(path, theirs, ours, family->ropeTheta, error);
 }

@@ -353,19 +353,23 @@ static constexpr HubKey kDeepSeekV3Keys[] = {
 };
 
 static constexpr HubFamily kFamilies[] = {
-    {"gpt2", "GPT2", kGPT2Keys, nullptr},
+    {"gpt2", "GPT2", kGPT2Keys, nullptr, kAllBiases},
     {"llama", "Llama", kLlamaKeys, "10000.0"},
     {"mistral", "Mistral", kMistralKeys, "10000.0"},
-    {"qwen2", "Qwen2", kQwen2Keys, "10000.0"},
-    {"qwen3", "Qwen3", kQwen3Keys, "10000.0"},
-    {"olmo2", "Olmo2", kOlmo2Keys, "10000.0"},
+    {"qwen2", "Qwen2", kQwen2Keys, "10000.0", kBiasOfQueries, "attention_bias"},
+    {"qwen3", "Qwen3", kQwen3Keys, "10000.0", kNormsQueries},
+    {"olmo2", "Olmo2", kOlmo2Keys, "10000.0", kNormsAfter | kNormsQueries},
     {"mixtral", "Mixtral", kMixtralKeys, "1000000.0"},
-    {"qwen3_moe", "Qwen3Moe", kQwen3MoeKeys, "10000.0"},
-    {"qwen2_moe", "Qwen2Moe", kQwen2MoeKeys, "10000.0"},
-    {"glm4_moe", "Glm4Moe", kGlm4MoeKeys, "10000.0"},
-    {"deepseek_v2", "DeepseekV2", kDeepSeekV2Keys, "10000.0"},
-    {"deepseek_v3", "DeepseekV3", kDeepSeekV3Keys, "10000.0"},
-    {"kimi_k2", "DeepseekV3", kDeepSeekV3Keys, "10000.0"}};
+    {"qwen3_moe", "Qwen3Moe", kQwen3MoeKeys, "10000.0", kNormsQueries},
+    {"qwen2_moe", "Qwen2Moe", kQwen2MoeKeys, "10000.0",
+     kBiasOfQueries | kNoBiasOfOutput, "attention_bias"},
+    {"glm4_moe", "Glm4Moe", kGlm4MoeKeys, "10000.0",
+     kNoBiasOfOutput | kScoresBySigmoid},
+    {"deepseek_v2", "DeepseekV2", kDeepSeekV2Keys, "10000.0", 0, "head_dim"},
+    {"deepseek_v3", "DeepseekV3", kDeepSeekV3Keys, "10000.0", kScoresBySigmoid,
+     "head_dim"},
+    {"kimi_k2", "DeepseekV3", kDeepSeekV3Keys, "10000.0", kScoresBySigmoid,
+     "head_dim"}};
 
 /// What a class is called behind its family.
 static constexpr std::string_view kClassEnds[] = {"LMHeadModel", "ForCausalLM",

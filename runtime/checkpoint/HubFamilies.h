@@ -29,6 +29,16 @@ struct HubKey {
   bool (*applies)(const JsonValue &config) = nullptr;
 };
 
+/// What a family is beside its keys, as bits.
+enum HubFact : unsigned {
+  kNormsAfter = 1,       ///< Norms stand behind blocks, not before.
+  kNormsQueries = 2,     ///< Queries and keys are normed.
+  kBiasOfQueries = 4,    ///< Projections to queries, keys and values have one.
+  kNoBiasOfOutput = 8,   ///< `attention_bias` is not about the one behind.
+  kAllBiases = 16,       ///< All projections have one.
+  kScoresBySigmoid = 32, ///< Of experts.
+};
+
 /// A family of models, as transformers has it: every key that a class reads,
 /// with the class's default, but for those of rotary positions.
 struct HubFamily {
@@ -38,12 +48,16 @@ struct HubFamily {
   size_t numKeys;
   /// The default of `rope_theta`; null: it has no rotary positions.
   const char *ropeTheta;
+  unsigned facts;
+  /// A key that others read, and the family's class does not.
+  std::string_view ignored;
 
   template <size_t count>
   constexpr HubFamily(std::string_view type, std::string_view className,
-                      const HubKey (&keys)[count], const char *ropeTheta)
+                      const HubKey (&keys)[count], const char *ropeTheta,
+                      unsigned facts = 0, std::string_view ignored = {})
       : type(type), className(className), keys(keys), numKeys(count),
-        ropeTheta(ropeTheta) {}
+        ropeTheta(ropeTheta), facts(facts), ignored(ignored) {}
 
   const HubKey *begin() const { return keys; }
   const HubKey *end() const { return keys + numKeys; }

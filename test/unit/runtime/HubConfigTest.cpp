@@ -296,6 +296,54 @@ TEST_F(HubConfig, WhatChangesTheFunction) {
             "layer_types, which this program's model has not");
 }
 
+// What reprisec refuses in a description's file, by the same rows.
+TEST_F(HubConfig, KeysThatNoModelHereHasAreRefused) {
+  const std::string has = ", which this program's model has not";
+  for (auto [key, value] : std::vector<std::array<const char *, 2>>{
+           {"logits_scaling", "8"},
+           {"residual_multiplier", "0.2"},
+           {"attn_logit_softcapping", "50"},
+           {"qk_norm", "true"},
+           {"bias", "true"},
+           {"sliding_window", "4"},
+           {"query_pre_attn_scalar", "64"},
+           {"position_embedding_type", "learned"},
+           {"norm_type", "layernorm"},
+           {"num_local_experts", "8"}}) {
+    bool isWord = !strchr("0123456789tf", *value);
+    std::string json = isWord ? "\"" + std::string(value) + "\"" : value;
+    EXPECT_EQ(check(with(kLlamaConfig, key, json), kLlamaConfig),
+              std::string(key) + " " + value + has);
+  }
+  for (auto [key, value] : std::vector<std::array<const char *, 2>>{
+           {"logits_scaling", "1.0"},
+           {"attn_logit_softcapping", "null"},
+           {"qk_norm", "false"},
+           {"bias", "false"},
+           {"sliding_window", "64"},
+           {"query_pre_attn_scalar", "32"},
+           {"attention_multiplier", "0.176776695"},
+           {"position_embedding_type", "\"rope\""},
+           {"norm_type", "\"RMSNorm\""},
+           {"num_local_experts", "1"},
+           {"hidden_dropout", "0.1"}})
+    EXPECT_EQ(check(with(kLlamaConfig, key, value), kLlamaConfig), "") << key;
+  EXPECT_EQ(check(with(kQwen3Config, "qk_norm", "true"), kQwen3Config), "");
+  EXPECT_EQ(check(with(kQwen3Config, "sliding_window", "4"), kQwen3Config), "");
+  EXPECT_EQ(check(with(kGPT2Config, "bias", "true"), kGPT2Config), "");
+}
+
+// A key that nobody reads may be one that the file has not.
+TEST_F(HubConfig, MisspeltKeysAreNamed) {
+  const std::string bare = with(kLlamaConfig, "rms_norm_eps", "");
+  EXPECT_EQ(check(with(bare, "rms_norm_epsilon", "1e-3"), kLlamaConfig),
+            "no rms_norm_eps, but rms_norm_epsilon 1e-3: if it means that, "
+            "this program's model has another; if not, take it out");
+  EXPECT_EQ(check(with(bare, "rms_norm_epsilon", "1e-6"), kLlamaConfig), "");
+  EXPECT_EQ(check(with(kLlamaConfig, "rms_norm_epsilon", "1e-3"), kLlamaConfig),
+            "");
+}
+
 TEST_F(HubConfig, RotaryPositionsAreCompared) {
   const std::string mid = ", but this program's model has ";
   auto config = [](const std::string &scaling) {
