@@ -185,7 +185,7 @@ static Neutral normedWeights(const HubModel &model) {
   return hasExperts(model) ? "true" : "*";
 }
 static Neutral scores(const HubModel &model) {
-  return !hasExperts(model)           ? "*"
+  return !hasExperts(model)             ? "*"
          : has(model, kScoresBySigmoid) ? "sigmoid"
                                         : "softmax";
 }
@@ -309,7 +309,8 @@ static bool isNear(std::string_view a, std::string_view b) {
   size_t same = 0, end = 0;
   while (same < a.size() && a[same] == b[same])
     ++same;
-  while (end < a.size() - same && a[a.size() - 1 - end] == b[b.size() - 1 - end])
+  while (end < a.size() - same &&
+         a[a.size() - 1 - end] == b[b.size() - 1 - end])
     ++end;
   return same == a.size() || (b.size() - same - end <= 1);
 }

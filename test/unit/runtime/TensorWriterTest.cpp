@@ -67,7 +67,7 @@ TEST_F(TensorWriters, HaveEqualPartsOfWholePages) {
   Error error;
   ASSERT_TRUE(tensors.find(error)) << error.text;
   for (int64_t shardBytes : {INT64_C(1'000'000), INT64_C(13'000)})
-    for (const std::string writes :
+    for (const std::string &writes :
          {std::string("\1", 1), std::string("\1\1", 2),
           std::string("\1\0\1", 3), std::string("\1\1\1\1\1", 5)}) {
       TensorFiles files(tensors);
