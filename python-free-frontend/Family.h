@@ -185,9 +185,9 @@ struct Family {
   Blocks blocks;
   TensorNames tensors;
   /// Whether the class gives the row of the embedding of `pad_token_id` no
-  /// gradient, and the one that a file without the key has, if it has one.
+  /// gradient, and the one that a file without the key has; -1: none.
   bool padsEmbedding = true;
-  std::optional<int64_t> padToken = std::nullopt;
+  int64_t padToken = -1;
   /// Whether a file that does not say what it is for is for this family; null
   /// if none is.
   bool (*recognizes)(const llvm::json::Object &config) = nullptr;

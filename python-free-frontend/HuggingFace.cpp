@@ -492,7 +492,11 @@ static void notePadding(const json::Object &object, ArrayRef<Entry> given,
                         Origin start, Diagnostics &diagnostics) {
   constexpr StringLiteral name = "pad_token_id";
   const json::Value *value = object.get(name);
-  std::optional<int64_t> id = value ? value->getAsInteger() : family.padToken;
+  std::optional<int64_t> id;
+  if (value)
+    id = value->getAsInteger();
+  else if (family.padToken >= 0)
+    id = family.padToken;
   if (!id || !family.padsEmbedding)
     return;
   double rows =
