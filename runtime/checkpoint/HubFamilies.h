@@ -43,16 +43,6 @@ enum HubFact : unsigned {
   kScoresBySigmoid = 32, ///< Of experts.
 };
 
-/// What a family is beside its keys, as bits.
-enum HubFact : unsigned {
-  kNormsAfter = 1,       ///< Norms stand behind blocks, not before.
-  kNormsQueries = 2,     ///< Queries and keys are normed.
-  kBiasOfQueries = 4,    ///< Projections to queries, keys and values have one.
-  kNoBiasOfOutput = 8,   ///< `attention_bias` is not about the one behind.
-  kAllBiases = 16,       ///< All projections have one.
-  kScoresBySigmoid = 32, ///< Of experts.
-};
-
 /// A family of models, as transformers has it: every key that a class reads,
 /// with the class's default, but for those of rotary positions.
 struct HubFamily {
