@@ -51,7 +51,7 @@ static constexpr StringLiteral
     kCertificateUse = "reprise-memplan --verify {path} checks it",
     kTokensUse = "the compiled program reads it, with --data {path}",
     kIRUse = "--from=PHASE reads IR",
-    kDescriptionUse = "reprisec {path} reads it, without --from";
+    kDescriptionUse = "reprisec {path} reads it";
 
 static constexpr FileKind ofModel(StringLiteral sign, StringLiteral what) {
   return {sign, what, kModelUse, std::nullopt, /*isOfModel=*/true};
@@ -248,7 +248,9 @@ static std::string describeUse(const FileKind &kind, StringRef path,
         std::pair(StringRef("{folder}"), folder.empty() ? "." : folder)})
     if (size_t at = use.find(name); at != use.npos)
       use.replace(at, name.size(), value);
-  return "; " + use;
+  bool isDescription = kind.role == FileRole::Description;
+  return "; " + use +
+         (isDescription && role == FileRole::IR ? ", without --from" : "");
 }
 
 std::optional<std::string> reprise::frontend::describeOther(StringRef path,

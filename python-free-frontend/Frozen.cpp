@@ -28,8 +28,9 @@ static LogicalResult refuse(MLIRContext *context,
   return emitError(location, "'frozen' " + message);
 }
 
-/// "; the nearest is 'h.0.w'": the name that a part of is `pattern`, or that is
-/// like it but for a third of its letters; else one of the names.
+/// "; the nearest is 'h.0.w'": the name that a part of is `pattern`, which has
+/// more than two letters, or that is like it but for a third of its letters;
+/// else one of the names.
 static std::string suggestParameter(StringRef pattern, func::FuncOp function) {
   StringRef nearest, first;
   unsigned least = UINT_MAX;
@@ -39,7 +40,8 @@ static std::string suggestParameter(StringRef pattern, func::FuncOp function) {
       StringRef name = parameter.getName();
       first = first.empty() ? name : first;
       unsigned distance = pattern.edit_distance(name);
-      bool isNear = name.contains(pattern) || 3 * distance <= pattern.size();
+      bool isPart = pattern.size() > 2 && name.contains(pattern);
+      bool isNear = isPart || 3 * distance <= pattern.size();
       if (isNear && distance < least) {
         least = distance;
         nearest = name;

@@ -129,7 +129,8 @@ private:
   /// Whether the key has, from its place of highest rank, a value that switches
   /// something on.
   bool isOn(const Key &key, const Family &family) const;
-  /// Whether the file says the same by the name of the key that is meant.
+  /// Whether the file says the same by the name of the key that is meant, or
+  /// that has this number anyway.
   bool isSaidTwice(const Unknown &other, const Family &family) const;
   /// Refuses what one of two maps of rotary positions has, and the classes do
   /// not read there.
@@ -312,7 +313,12 @@ bool ConfigReader::isSaidTwice(const Unknown &other,
                                const Family &family) const {
   if (!other.meant)
     return false;
-  Value value = toValue(*object.get(other.member.key), other.member.value);
+  const json::Value *json = object.get(other.member.key);
+  HubModel model{family, object, given};
+  if (std::optional<double> number = json->getAsNumber();
+      number && model.getNumber(other.meant->field) == *number)
+    return true;
+  Value value = toValue(*json, other.member.value);
   return any_of(entries, [&](const Entry &entry) {
     return findCounterpart(*entry.key, &family) == other.meant &&
            isSameValue(entry.value, value);

@@ -307,15 +307,26 @@ const Key *reprise::frontend::findModelKey(StringRef name,
   return nullptr;
 }
 
-/// The name nearest to `word` of those that keys of a `config.json` have.
+/// The name of a key of a `config.json` that is nearest to `word`, or the only
+/// one that goes on behind it. Megatron's names, which no such file has, lead
+/// to the key's own.
 static StringRef findNearestModelKey(StringRef word, const Family &family) {
   SmallVector<StringRef> names;
+  StringRef longer;
+  bool isOnly = true;
   for (const Key &key : allKeys())
     if (key.section == "model" && key.isOf(&family) && !isShorthand(key)) {
       names.push_back(key.name);
       names.append(key.getAliases());
+      if (key.name.starts_with((word + "_").str())) {
+        isOnly = longer.empty();
+        longer = key.name;
+      }
     }
-  return findNearest(word, names);
+  StringRef nearest = findNearest(word, names);
+  if (!nearest.empty() && !findHubKey(nearest, family))
+    return findKey(nearest, "model", &family)->name;
+  return nearest.empty() && isOnly ? longer : nearest;
 }
 
 /// Whether it is a key of `config.json` in other families alone.

@@ -39,8 +39,14 @@ double HubModel::getNumber(Field (*member)(Description &)) const {
     if (findHubKey(name, family) == key && value.getAsNumber())
       return *value.getAsNumber();
   const KeyUse *use = family.findUse(key->name);
+  if (!use)
+    return NAN;
   StringRef text = use->absent.empty() ? use->defaultValue : use->absent;
-  return text.getAsDouble(number) ? NAN : number;
+  auto [factor, name] = text.split(" * "); // `4 * n_embd`
+  if (factor.getAsDouble(number))
+    return NAN;
+  const Key *other = findKey(name, "model", &family);
+  return name.empty() ? number : other ? number * getNumber(other->field) : NAN;
 }
 
 /// A number as it is in f32; what nothing is equal to if it is not known.

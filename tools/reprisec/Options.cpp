@@ -252,6 +252,25 @@ static void tokenizeScript(llvm::StringRef source, llvm::StringSaver &saver,
   cl::tokenizeConfigFile(saver.save(text), saver, words, marksEnds);
 }
 
+/// What LLVM says of a file of options, as it is said of others.
+static std::string restate(llvm::StringRef message) {
+  bool isUnread = message.consume_front("cannot not open file");
+  return (isUnread ? "cannot read" + message : message).str();
+}
+
+/// An input that stands for a file of options is left where there is no file.
+static void checkOptionFiles(const tools::Words &words) {
+  for (const tools::Input &input : words.inputs) {
+    llvm::StringRef name = input.text;
+    if (!name.consume_front("@") || llvm::sys::fs::exists(input.text))
+      continue;
+    llvm::sys::fs::file_status status;
+    std::error_code error = llvm::sys::fs::status(name, status);
+    std::exit(fail("cannot read '" + name + "': " + error.message() +
+                   "; it is the file that '" + input.text + "' stands for"));
+  }
+}
+
 /// The words behind the program's name, with those of the files that `@file`
 /// stands for, and which of these each is in.
 static std::vector<std::string> expand(int argc, char **argv,
@@ -261,8 +280,10 @@ static std::vector<std::string> expand(int argc, char **argv,
     llvm::BumpPtrAllocator allocator;
     llvm::SmallVector<const char *> words = {word};
     cl::ExpansionContext config(allocator, tokenizeScript);
+    if (words.front() == llvm::StringRef("@"))
+      std::exit(fail("needs the name of a file behind '@'"));
     if (llvm::Error error = config.expandResponseFiles(words))
-      std::exit(fail(llvm::toString(std::move(error))));
+      std::exit(fail(restate(llvm::toString(std::move(error)))));
     bool isFile = words.size() != 1 || words.front() != word;
     all.insert(all.end(), words.begin(), words.end());
     files.resize(all.size(), isFile ? word : "");
@@ -285,6 +306,8 @@ void Options::parse(int argc, char **argv) {
   path = argv[0];
   std::vector<std::string> files, given = expand(argc, argv, files);
   std::optional<tools::Answer> answer = tools::read(tool, given, words, files);
+  if (!answer || answer->isError)
+    checkOptionFiles(words);
   if (answer && answer->isError) {
     fail(answer->text);
     checkKeys();
