@@ -326,6 +326,10 @@ std::vector<KeyInfo> listKeys();
 /// if there is none. Names that mean the same are aliases of a key instead.
 llvm::StringRef findOwnName(llvm::StringRef name);
 
+/// Whether `lhs` and `rhs` say the same of the key that is the option `name`,
+/// spelt with underscores; not if there is none.
+bool isSameText(llvm::StringRef name, llvm::StringRef lhs, llvm::StringRef rhs);
+
 /// An option of Megatron's for what is decided or does not exist here: it is
 /// read, and refused if its value would change something.
 struct ForeignOption {

@@ -75,9 +75,7 @@ static void refuseOtherNames(ArrayRef<Entry> entries,
     if (!entry.origin.isOption())
       continue;
     const Entry &first = *given.try_emplace(entry.key, &entry).first->second;
-    bool isSame = first.value.kind == Value::Plain &&
-                  describe(first.value) == describe(entry.value);
-    if (&first != &entry && !isSame)
+    if (&first != &entry && !isSameValue(*entry.key, first.value, entry.value))
       diagnostics.error(*entry.key, entry.origin,
                         "is another name of --" + first.origin.option +
                             ", and both are given: which one is meant?");

@@ -21,19 +21,6 @@ using namespace reprise::frontend;
 // One file
 //===----------------------------------------------------------------------===//
 
-bool reprise::frontend::isSameValue(const Value &lhs, const Value &rhs) {
-  if (lhs.kind != rhs.kind || lhs.items.size() != rhs.items.size())
-    return false;
-  for (auto [left, right] : zip(lhs.items, rhs.items))
-    if (!isSameValue(left, right))
-      return false;
-  double left, right;
-  if (!StringRef(lhs.text).getAsDouble(left) &&
-      !StringRef(rhs.text).getAsDouble(right))
-    return left == right;
-  return lhs.text == rhs.text;
-}
-
 /// `'factor' in 'rope_scaling'`.
 static std::string describePlace(StringRef name, StringRef map) {
   std::string place = ("'" + name + "'").str();
@@ -68,7 +55,7 @@ void EntryList::add(const Key &key, Member given, StringRef map) {
   else if (!isNew && first.member.value.kind == Value::Null)
     first = {given, map.str()};
   else if (!isNew) {
-    if (!isSameValue(given.value, first.member.value))
+    if (!isSameValue(key, given.value, first.member.value))
       diagnostics.error(
           given.origin,
           describePlace(given.name, map) + " is " + describeBare(given.value) +
@@ -237,7 +224,7 @@ static void checkMeaning(ArrayRef<Entry> entries, const Entry &entry,
   for (const Entry &other : entries)
     if (other.key == key && other.value.kind != Value::Null &&
         other.origin.isOption() == entry.origin.isOption() &&
-        !isSameValue(other.value, value))
+        !isSameValue(*key, other.value, value))
       diagnostics.error(*entry.key, entry.origin,
                         "is " + entry.value.text + ", but '" + other.name +
                             "' is " + describeBare(other.value));

@@ -321,7 +321,7 @@ bool ConfigReader::isSaidTwice(const Unknown &other,
   Value value = toValue(*json, other.member.value);
   return any_of(entries, [&](const Entry &entry) {
     return findCounterpart(*entry.key, &family) == other.meant &&
-           isSameValue(entry.value, value);
+           isSameValue(*other.meant, entry.value, value);
   });
 }
 

@@ -263,8 +263,9 @@ const Family *findFamily(llvm::ArrayRef<Entry> entries);
 void resolveFamily(std::vector<Entry> &entries, const Family &family,
                    Diagnostics &diagnostics);
 
-/// Whether both say the same, numbers in any spelling.
-bool isSameValue(const Value &lhs, const Value &rhs);
+/// Whether both say the same of the key, in any spelling of YAML's core schema:
+/// numbers, true and false, and texts with or without quotes.
+bool isSameValue(const Key &key, const Value &lhs, const Value &rhs);
 
 /// `'x'`, `a list`.
 std::string describe(const Value &value);

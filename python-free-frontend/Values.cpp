@@ -405,6 +405,8 @@ static std::string explainWord(const Key &key, const Value &value,
   if (isNone && key.need == Need::Unset)
     return value.origin.isOption() ? "; without a value there is none"
                                    : "; null is none";
+  if (StringRef(value.text).equals_insensitive("null"))
+    return "";
   return suggest(value.text, words);
 }
 
@@ -418,6 +420,58 @@ static std::string getWord(const Key &key, const Value &value,
   if (value.kind == Value::Plain && is_contained(words, "on"))
     truth = parseTruth(value.text);
   return truth ? (*truth ? "on" : "off") : value.text;
+}
+
+/// The digits of a whole number, without its sign.
+static std::optional<APInt> parseDigits(StringRef text) {
+  bool isNegative;
+  StringRef digits;
+  APInt whole;
+  unsigned radix = splitWhole(text, isNegative, digits);
+  if (radix == 0 || digits.getAsInteger(radix, whole))
+    return std::nullopt;
+  return whole;
+}
+
+/// Whether two scalars without quotes are one number, or one truth.
+static bool isSameScalar(StringRef lhs, StringRef rhs) {
+  if (std::optional<bool> truth = parseTruth(lhs))
+    return truth == parseTruth(rhs);
+  std::optional<double> left = parseNumber(lhs), right = parseNumber(rhs);
+  if (!left || !right || *left != *right)
+    return false;
+  // Near whole numbers of 64 bits are one double.
+  std::optional<APInt> digits = parseDigits(lhs), others = parseDigits(rhs);
+  return !digits || !others || APInt::isSameValue(*digits, *others);
+}
+
+bool reprise::frontend::isSameValue(const Key &key, const Value &lhs,
+                                    const Value &rhs) {
+  auto isScalar = [](const Value &value) {
+    return value.kind == Value::Plain || value.kind == Value::Quoted;
+  };
+  if (!isScalar(lhs) || !isScalar(rhs))
+    return lhs.kind == rhs.kind && lhs.items.size() == rhs.items.size() &&
+           all_of(zip(lhs.items, rhs.items), [&](auto pair) {
+             return isSameValue(key, std::get<0>(pair), std::get<1>(pair));
+           });
+  Description none;
+  Field field = key.field(none);
+  SmallVector<StringRef> words = splitWords(key.words);
+  if (std::holds_alternative<std::string *>(field) ||
+      std::holds_alternative<std::vector<std::string> *>(field) ||
+      std::holds_alternative<std::optional<std::vector<std::string>> *>(field))
+    return getWord(key, lhs, words) == getWord(key, rhs, words);
+  return lhs.kind == rhs.kind &&
+         (lhs.text == rhs.text ||
+          (lhs.kind == Value::Plain && isSameScalar(lhs.text, rhs.text)));
+}
+
+bool reprise::frontend::isSameText(StringRef name, StringRef lhs,
+                                   StringRef rhs) {
+  const Key *key = findKey(name);
+  return key && isSameValue(*key, {Value::Plain, lhs.str(), {}, {}},
+                            {Value::Plain, rhs.str(), {}, {}});
 }
 
 /// Each is one of the key's words.

@@ -82,6 +82,11 @@ struct Tool {
   /// What stands in place of an option of other programs; empty if it knows
   /// nothing of it.
   std::function<std::string(const std::string &)> explainForeign = {};
+  /// Whether two values of the option say the same in other spellings; it knows
+  /// of none if it is empty.
+  std::function<bool(const std::string &option, const std::string &lhs,
+                     const std::string &rhs)>
+      isSame = {};
 };
 
 /// An option that is given, with the value that its uses come to.

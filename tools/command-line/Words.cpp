@@ -128,6 +128,7 @@ private:
   bool add(Given given);
   bool addToList(Given &first, const Given &given);
   bool replace(Given &first, Given given);
+  bool isSame(const Given &first, const Given &given) const;
   void addInput();
   std::string getFile(size_t word) const {
     return word < parsed.files.size() ? parsed.files[word] : "";
@@ -282,9 +283,15 @@ static std::string getMeaning(const Given &use) {
   return isOn ? "true" : use.value;
 }
 
+bool Parser::isSame(const Given &first, const Given &given) const {
+  std::string lhs = getMeaning(first), rhs = getMeaning(given);
+  return lhs == rhs ||
+         (tool.isSame && tool.isSame(given.option->name, lhs, rhs));
+}
+
 /// A use that says the same again, or replaces that of a file.
 bool Parser::replace(Given &first, Given given) {
-  if (getMeaning(first) != getMeaning(given))
+  if (!isSame(first, given))
     parsed.notes.push_back("option " + spell(*given.option) + ": is " +
                            quote(getMeaning(given)) + ", in place of " +
                            quote(getMeaning(first)) + " in " + first.file);
@@ -317,8 +324,8 @@ bool Parser::add(Given given) {
     parsed.options.push_back(std::move(given));
     return true;
   }
-  bool isSame = getMeaning(*first) == getMeaning(given);
-  if (isSame || (!first->file.empty() && first->file != given.file))
+  if (isSame(*first, given) ||
+      (!first->file.empty() && first->file != given.file))
     return replace(*first, std::move(given));
   if (option.takes == Takes::List)
     return addToList(*first, given);

@@ -128,6 +128,12 @@ Options::Options() {
     llvm::replace(key, '-', '_');
     return frontend::explainForeignKey(key).str();
   };
+  tool.isSame = [](const std::string &name, const std::string &lhs,
+                   const std::string &rhs) {
+    std::string key = name;
+    llvm::replace(key, '-', '_');
+    return frontend::isSameText(key, lhs, rhs);
+  };
   for (const Topic *topic : getTopics())
     addTopic(*topic);
   addKeys();
