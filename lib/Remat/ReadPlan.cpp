@@ -139,20 +139,26 @@ static bool isOf(Operation *op, const PlanRule &rule) {
 // What words mean
 //===----------------------------------------------------------------------===//
 
-static bool isOpName(StringRef word, MLIRContext *context) {
+/// Whether `word` names an op that stands between the values of ranks: one that
+/// they do along an axis of theirs, or one in front of rows that they exchange.
+static bool isMove(StringRef word, MLIRContext *context) {
   std::string name = (nn::NNDialect::getDialectNamespace() + "." + word).str();
-  return !word.empty() && RegisteredOperationName::lookup(name, context);
+  if (name == nn::DispatchOp::getOperationName())
+    return true;
+  auto op = RegisteredOperationName::lookup(name, context);
+  return op && llvm::any_of(op->getAttributeNames(),
+                            [](StringAttr own) { return own == "axis"; });
 }
 
-/// `word` without ops between a value and the last one. Plans that were saved
+/// `word` without moves between a value and the last one. Plans that were saved
 /// before rows had the same names on all meshes say which way tokens came to a
 /// rank first: "n2.replicate.dispatch" for "n2.dispatch".
 static std::string getShortName(const PlanWord &word) {
   auto [rest, last] = StringRef(word.text).rsplit('.');
   MLIRContext *context = word.location->getContext();
-  if (!isOpName(last, context))
+  if (!isMove(last, context))
     return word.text;
-  for (auto [value, move] = rest.rsplit('.'); isOpName(move, context);
+  for (auto [value, move] = rest.rsplit('.'); isMove(move, context);
        std::tie(value, move) = value.rsplit('.'))
     rest = value;
   return (rest + "." + last).str();
@@ -423,7 +429,7 @@ LogicalResult PlanReader::applyRule(const PlanRule &rule) {
 bool PlanReader::isMoveElsewhere(const PlanWord &word, const PlanRule &rule) {
   std::string name = getShortName(word);
   auto [value, move] = StringRef(name).rsplit('.');
-  if (!isOpName(move, word.location->getContext()) ||
+  if (!isMove(move, word.location->getContext()) ||
       findNamed(value, rule).empty())
     return false;
   elsewhere.push_back({name, word.location});
