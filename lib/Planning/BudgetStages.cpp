@@ -147,6 +147,32 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
   return pipeline;
 }
 
+/// The name of the parameter that an argument of the step belongs to, or its
+/// own number.
+static std::string getOwner(func::FuncOp step, BlockArgument argument) {
+  unsigned number = argument.getArgNumber();
+  if (auto parameter =
+          step.getArgAttrOfType<nn::ParameterAttr>(number, nn::kParameterAttr))
+    return parameter.getName().str();
+  for (StringRef attribute : {nn::kGradientAttr, nn::kMoment1Attr,
+                              nn::kMoment2Attr, nn::kWorkingAttr})
+    if (auto name = step.getArgAttrOfType<StringAttr>(number, attribute))
+      return name.str();
+  if (auto partial =
+          step.getArgAttrOfType<nn::PartialAttr>(number, nn::kPartialAttr))
+    return partial.getName().str();
+  return std::to_string(number);
+}
+
+/// States of a parameter are on the stages that read it or its working copy.
+/// That copy is on those that read the copy: of a table that embedding and head
+/// share, on the head's.
+static std::string getName(func::FuncOp step, BlockArgument argument) {
+  bool isWorking =
+      step.getArgAttr(argument.getArgNumber(), nn::kWorkingAttr) != nullptr;
+  return getOwner(step, argument) + (isWorking ? " in bf16" : "");
+}
+
 std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
                                              const TracedGraph &traced,
                                              const Pipeline &pipeline,
@@ -155,22 +181,7 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
   SmallVector<int64_t> stageOf; // of each layer
   for (auto [chunk, count] : llvm::enumerate(chunks.getLayers().asArrayRef()))
     stageOf.append(count, chunk % numStages);
-  // Stages by name, or by number where there is none.
-  std::map<std::string, std::set<int64_t>> users;
-  auto getName = [&](BlockArgument argument) {
-    unsigned number = argument.getArgNumber();
-    if (auto parameter = step.getArgAttrOfType<nn::ParameterAttr>(
-            number, nn::kParameterAttr))
-      return parameter.getName().str();
-    for (StringRef attribute : {nn::kGradientAttr, nn::kMoment1Attr,
-                                nn::kMoment2Attr, nn::kWorkingAttr})
-      if (auto name = step.getArgAttrOfType<StringAttr>(number, attribute))
-        return name.str();
-    if (auto partial =
-            step.getArgAttrOfType<nn::PartialAttr>(number, nn::kPartialAttr))
-      return partial.getName().str();
-    return std::to_string(number);
-  };
+  std::map<std::string, std::set<int64_t>> users; // stages, by name
   bool isBackward = false;
   // What is in no layer is on the way to the first stage, or from the last,
   // which has heads of layers that predict further tokens, too.
@@ -186,14 +197,16 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
     isBackward |= nn::begins(&op, nn::StepPhase::Backward);
     int64_t stage = isInLayer ? stageOf[layer] : outside;
     for (Value operand : op.getOperands())
-      if (auto argument = dyn_cast<BlockArgument>(operand))
-        users[getName(argument)].insert(stage);
+      if (auto argument = dyn_cast<BlockArgument>(operand)) {
+        users[getOwner(step, argument)].insert(stage);
+        users[getName(step, argument)].insert(stage);
+      }
   }
   std::vector<int64_t> bytes;
   for (auto [number, stage] : llvm::enumerate(pipeline.stages)) {
     SmallVector<BlockArgument> arguments;
     for (BlockArgument argument : step.getArguments()) {
-      auto known = users.find(getName(argument));
+      auto known = users.find(getName(step, argument));
       if (known == users.end() || known->second.count(number))
         arguments.push_back(argument);
     }

@@ -163,6 +163,7 @@ static Case drawCase(Draw &draw, int64_t number) {
   drawn.set("pipeline_schedule", model.schedule);
   if (draw.oneIn(2))
     model.kind = Budget::Kind::Activations;
+  drawn.set("precision", draw.oneIn(3) ? "bf16" : "fp32");
   return model;
 }
 
