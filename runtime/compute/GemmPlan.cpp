@@ -211,7 +211,7 @@ static int64_t countNarrowCols(const Known &of) {
   const int64_t room = repriseGemmPanelCols(&shape);
   const int64_t bytes = smaller(of.bytesOfL2 / 2, kBytesOfSmallB);
   const int64_t most = smaller(bytes / 4 / of.plan.steps, room);
-  if (shape.transposeA || !of.plan.hasWholeGroups(shape.k))
+  if (shape.transposeA || most == 0 || !of.plan.hasWholeGroups(shape.k))
     return 0;
   if (shape.n <= most) {
     bool isEnough = of.panelsOfA() >= kLeastTilesAlone * of.threads();
