@@ -120,6 +120,19 @@ std::string reprise::frontend::writeTrainJson(const Description &given) {
   return text;
 }
 
+/// Those of the file that describes the model; for keys that it has not, the
+/// class has defaults. A model that is of no file has no such tokens.
+static void addTokenIds(const Description &given,
+                        std::map<std::string, std::string> &members) {
+  if (given.model.hfConfig.empty()) {
+    members["bos_token_id"] = members["eos_token_id"] = "null";
+    if (given.family->padToken >= 0)
+      members["pad_token_id"] = "null";
+  }
+  for (const auto &[name, json] : given.tokenIds)
+    members[name] = json;
+}
+
 std::string reprise::frontend::writeHubConfig(const Description &given) {
   Description description = given;
   std::map<std::string, std::string> members =
@@ -127,9 +140,7 @@ std::string reprise::frontend::writeHubConfig(const Description &given) {
   members.erase("hf_config");
   members["architectures"] = "[" + quote(getClassName(*given.family)) + "]";
   members["dtype"] = members["torch_dtype"] = quote("float32");
-  // Without a key, as in the file, the class has its default.
-  for (const auto &[name, json] : given.tokenIds)
-    members[name] = json;
+  addTokenIds(given, members);
   // What other keys make is written as a number.
   auto resolve = [&](Field (*field)(Description &), int64_t value) {
     if (const Key *key = findKeyOf(given.family, field))

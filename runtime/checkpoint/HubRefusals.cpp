@@ -317,6 +317,9 @@ static bool isNear(std::string_view a, std::string_view b) {
 
 const HubKey *reprise::runtime::findMeantKey(std::string_view key,
                                              const HubModel &model) {
+  for (const RefusedKey &row : kRefused)
+    if (isNamed(row.names, key))
+      return nullptr;
   for (const HubKey &known : model.family)
     for (std::string_view name : {known.name, known.alias})
       if (isNear(key, name) && !model.theirs.find(known.name) &&

@@ -25,7 +25,8 @@ bool changesModel(std::string_view key, const JsonValue &value,
                   const HubModel &model);
 
 /// The key of the family that `key`, which it has not, may mean by another
-/// spelling; null if there is none, or the file has it as well.
+/// spelling; null if there is none, the file has it as well, or `key` is one of
+/// other families (RefusedKeys.def).
 const HubKey *findMeantKey(std::string_view key, const HubModel &model);
 
 } // namespace reprise::runtime

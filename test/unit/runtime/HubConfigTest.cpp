@@ -371,6 +371,8 @@ TEST_F(HubConfig, MisspeltKeysAreNamed) {
   EXPECT_EQ(check(with(bare, "rms_norm_epsilon", "1e-3"), kLlamaConfig),
             "no rms_norm_eps, but rms_norm_epsilon 1e-3: if it means that, "
             "this program's model has another; if not, take it out");
+  // One of another family, that is near `use_mrope`.
+  EXPECT_EQ(check(with(kLlamaConfig, "use_rope", "true"), kLlamaConfig), "");
   EXPECT_EQ(check(with(bare, "rms_norm_epsilon", "1e-6"), kLlamaConfig), "");
   EXPECT_EQ(check(with(kLlamaConfig, "rms_norm_epsilon", "1e-3"), kLlamaConfig),
             "");
