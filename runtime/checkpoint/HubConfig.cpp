@@ -153,13 +153,16 @@ static Meaning fallbackOf(const HubKey &key, const JsonValue &config) {
   return std::isnan(value) ? Meaning() : Meaning(value);
 }
 
-/// What a key of the file says to the program.
-static Meaning readKey(const HubKey &key, const JsonValue &value,
-                       const JsonValue &ours) {
-  double number = 0, least = 0;
-  bool isEnough = !key.enough.empty() && value.asDouble(number) &&
-                  ours.find(key.enough).asDouble(least) && number >= least;
-  return isEnough ? Meaning(key.fallback) : Meaning(value);
+/// Whether two values of a key mean the same to the program.
+static bool isSame(const HubKey &key, const Meaning &theirs,
+                   const Meaning &mine, const JsonValue &ours) {
+  double least = NAN;
+  if (!key.enough.empty())
+    ours.find(key.enough).asDouble(least);
+  auto read = [&](const Meaning &value) {
+    return value.isAtLeast(least) ? Meaning("none") : value;
+  };
+  return read(theirs) == read(mine);
 }
 
 /// Whether a key means the same in both, under each name that it has there.
@@ -174,11 +177,11 @@ static bool checkKey(const char *path, const HubKey &key,
   for (std::string_view name : {key.name, key.alias}) {
     JsonValue value = findKey(theirs, name);
     isThere = isThere || isGiven(value);
-    if (mine && isGiven(value) && !(readKey(key, value, ours) == mine))
+    if (mine && isGiven(value) && !isSame(key, Meaning(value), mine, ours))
       return differs(path, name, Meaning(value), mine, error);
   }
   Meaning absent = fallbackOf(key, theirs);
-  return !mine || isThere || !absent || absent == mine ||
+  return !mine || isThere || !absent || isSame(key, absent, mine, ours) ||
          differs(path, key.name, absent, mine, error);
 }
 

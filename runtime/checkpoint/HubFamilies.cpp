@@ -49,12 +49,6 @@ static double numberOfHeads(const JsonValue &config, bool) {
   return numberOf(config, "num_attention_heads");
 }
 
-/// In tokens; null means none.
-template <int absent>
-static double window(const JsonValue &, bool isNull) {
-  return isNull ? 0 : absent;
-}
-
 /// In some classes only null means as many as heads.
 template <int absent>
 static double keyValueHeads(const JsonValue &config, bool isNull) {
@@ -113,7 +107,8 @@ static constexpr HubKey kMistralKeys[] = {
     {"head_dim", "", nullptr, widthOfHeads},
     {"hidden_act", "", "silu"},
     {"rms_norm_eps", "", "1e-06"},
-    {"sliding_window", "", nullptr, window<4096>},
+    {"sliding_window", "", "4096", nullptr, nullptr, "none",
+     "max_position_embeddings"},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},
@@ -189,7 +184,8 @@ static constexpr HubKey kMixtralKeys[] = {
     {"num_local_experts", "num_experts"},
     {"num_experts_per_tok", "", "2"},
     {"router_jitter_noise", "", "0.0"},
-    {"sliding_window", "", nullptr, window<0>},
+    {"sliding_window", "", "none", nullptr, nullptr, nullptr,
+     "max_position_embeddings"},
     {"partial_rotary_factor", "", "1.0"},
     {"use_mrope", "", "false"},
     {"tie_word_embeddings", "", "false"},

@@ -29,7 +29,8 @@ struct HubKey {
   bool (*applies)(const JsonValue &config) = nullptr;
   /// What null means in its place, where that is not the fallback.
   const char *null = nullptr;
-  /// A key of the program's: a number as large as that means the fallback.
+  /// A key of the program's: a number as large as that, in either
+  /// configuration, is as good as none.
   std::string_view enough = {};
 };
 

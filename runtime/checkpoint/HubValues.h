@@ -31,6 +31,10 @@ public:
   /// activation are equal.
   bool operator==(const Meaning &other) const;
 
+  bool isAtLeast(double least) const {
+    return kind == Kind::Number && number >= least;
+  }
+
   const char *text() const { return chars; }
   /// " (by default)" or nothing.
   const char *note() const { return isDefault ? " (by default)" : ""; }

@@ -505,8 +505,8 @@ TEST_F(HubConfig, OneClassHasTwoNames) {
             "model_type deepseek_v2, but this program's model has deepseek_v3");
 }
 
-// A window as long as the longest text of the program is none where the class
-// has none; Mixtral's is a number, as Mistral's.
+// A window as long as the longest text of the program is as good as none, in
+// either configuration; shorter ones are numbers.
 TEST_F(HubConfig, WindowsAreCompared) {
   const std::string mid = ", but this program's model has ";
   for (const char *type : {"\"deepseek_v2\"", "\"deepseek_v3\""}) {
@@ -518,10 +518,40 @@ TEST_F(HubConfig, WindowsAreCompared) {
     EXPECT_EQ(check(with(latent, "sliding_window", "63"), latent),
               "sliding_window 63" + mid + "none (by default)");
   }
-  const std::string mixtral = with(kLlamaConfig, "model_type", "\"mixtral\"");
-  const std::string near = with(mixtral, "sliding_window", "16");
-  EXPECT_EQ(check(near, near), "");
-  EXPECT_EQ(check(with(mixtral, "sliding_window", "null"), mixtral), "");
-  EXPECT_EQ(check(near, mixtral), "sliding_window 16" + mid + "0 (by default)");
-  EXPECT_EQ(check(mixtral, near), "sliding_window 0 (by default)" + mid + "16");
+  // Here the model has 64 positions.
+  for (const char *type : {"\"mixtral\"", "\"mistral\""}) {
+    const std::string bare = with(kLlamaConfig, "model_type", type);
+    const std::string all = with(bare, "sliding_window", "null");
+    const std::string near = with(bare, "sliding_window", "16");
+    const std::string far = with(bare, "sliding_window", "4096");
+    const std::string whole = with(bare, "sliding_window", "64");
+    EXPECT_EQ(check(near, near), "");
+    for (const std::string &theirs : {all, far, whole, bare}) {
+      for (const std::string &ours : {all, far, whole, bare})
+        EXPECT_EQ(check(theirs, ours), "") << theirs << ours;
+      EXPECT_NE(check(theirs, near), "") << theirs;
+    }
+    EXPECT_EQ(check(near, all),
+              "sliding_window 16" + mid + "none (by default)");
+    EXPECT_EQ(check(all, near),
+              "sliding_window none (by default)" + mid + "16");
+    EXPECT_EQ(check(near, far), "sliding_window 16" + mid + "4096");
+    EXPECT_EQ(check(with(bare, "sliding_window", "63"), whole),
+              "sliding_window 63" + mid + "64");
+    // A window of 0 tokens is no way to say that there is none.
+    EXPECT_EQ(check(with(bare, "sliding_window", "0"), all),
+              "sliding_window 0" + mid + "none (by default)");
+  }
+  // To a program of more positions than the window they are different.
+  auto longer = [](const char *type) {
+    return with(with(kLlamaConfig, "model_type", type),
+                "max_position_embeddings", "8192");
+  };
+  const std::string mixtral = longer("\"mixtral\"");
+  EXPECT_EQ(check(with(mixtral, "sliding_window", "4096"), mixtral),
+            "sliding_window 4096" + mid + "none (by default)");
+  const std::string mistral = longer("\"mistral\"");
+  EXPECT_EQ(check(mistral, with(mistral, "sliding_window", "4096")), "");
+  EXPECT_EQ(check(mistral, with(mistral, "sliding_window", "null")),
+            "sliding_window 4096 (by default)" + mid + "none (by default)");
 }
