@@ -14,6 +14,10 @@
 
 #include "python-free-frontend/Keys.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
 using namespace llvm;
 using namespace reprise::frontend;
 
@@ -49,8 +53,8 @@ void EntryList::add(const Key &key, Member given, StringRef map) {
   // They also say one thing by an old and a new name, or in two places.
   if (!isNew && isMap && given.value.kind == Value::Map &&
       first.member.value.kind == Value::Map)
-    compareMaps(key, given, first.member);
-  else if (!isNew && given.value.kind == Value::Null)
+    return compareMaps(key, given, first.member);
+  if (!isNew && given.value.kind == Value::Null)
     return;
   else if (!isNew && first.member.value.kind == Value::Null)
     first = {given, map.str()};
@@ -69,25 +73,45 @@ void EntryList::add(const Key &key, Member given, StringRef map) {
                      std::move(given.origin)});
 }
 
-/// The base of the angles may be in one of them alone: it has a place outside.
+/// What such a map says of a key, by any of its names; null if nothing.
+static const Value *findInMap(const Member &map, const Key &key) {
+  for (const Member &member : map.value.members)
+    if (findKey(member.name, key.section) == &key)
+      return &member.value;
+  return nullptr;
+}
+
+/// Keys with a place outside, as the base of the angles, may be in one of them
+/// alone, and are compared by that place.
 void EntryList::compareMaps(const Key &key, const Member &given,
                             const Member &first) {
-  if (passesRotary)
-    return;
-  auto compare = [&](const Member &has, const Member &lacks) {
-    for (const Member &member : has.value.members) {
+  std::vector<std::string> differences;
+  SmallPtrSet<const Key *, 8> compared;
+  for (const Member *map : {&given, &first})
+    for (const Member &member : map->value.members) {
       const Key *inner = findKey(member.name, key.name);
-      bool isThere = llvm::any_of(lacks.value.members, [&](const Member &m) {
-        return findKey(m.name, key.name) == inner;
-      });
-      if (inner && !isThere)
-        diagnostics.error(member.origin, describePlace(member.name, has.name) +
-                                             " is not in '" + lacks.name +
-                                             "', which means the same");
+      if (!inner || !compared.insert(inner).second)
+        continue;
+      const Value *value = findInMap(given, *inner);
+      const Value *other = findInMap(first, *inner);
+      bool isNull = value && other &&
+                    (value->kind == Value::Null || other->kind == Value::Null);
+      if (isNull || (value && other && isSameValue(*inner, *value, *other)))
+        continue;
+      differences.push_back(formatv("'{0}' ({1} and {2})", member.name,
+                                    describeBare(value ? *value : Value()),
+                                    describeBare(other ? *other : Value())));
     }
-  };
-  compare(given, first);
-  compare(first, given);
+  if (passesRotary || differences.empty()) {
+    Value map = given.value;
+    return addMap(key, given.name, map);
+  }
+  diagnostics.error(given.origin,
+                    "'" + given.name + "' and '" + first.name + "' differ in " +
+                        join(differences, ", ") +
+                        ": transformers lets 'rope_scaling' replace "
+                        "'rope_parameters' whole; take one of them out, and "
+                        "write 'rope_theta' beside the other");
 }
 
 /// Whether a value that is given switches nothing on.

@@ -397,7 +397,8 @@ void ConfigReader::refuseWithoutSizes(ArrayRef<RawMember> members,
 void ConfigReader::refuseHidden(ArrayRef<RawMember> members,
                                 const Family &family) {
   const json::Object *seen = object.getObject(kRopeScaling);
-  if (!seen || seen->empty() || decides(given, kRopeScaling))
+  if (!seen || seen->empty() || decides(given, kRopeScaling) ||
+      diagnostics.hasFailed())
     return;
   auto isSaid = [&](StringRef name) {
     return seen->get(name) || object.get(name) ||
