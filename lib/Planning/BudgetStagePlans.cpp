@@ -123,11 +123,8 @@ int64_t StagePlans::count(size_t number, int64_t point) {
 /// about. What tasks of weights wait for is in programs alone: each takes a
 /// compile there, and halves take the fewest.
 std::vector<PlanTree> StagePlans::plant() const {
-  auto splitsWeights = [](const std::vector<solver::PipelineTask> &tasks) {
-    return llvm::any_of(
-        tasks, [](const solver::PipelineTask &task) { return task.isWeight; });
-  };
-  bool isCounted = !measure || llvm::none_of(pipeline.schedule, splitsWeights);
+  bool isCounted =
+      !measure || llvm::none_of(pipeline.schedule, solver::splitsWeights);
   int64_t eighths = isCounted ? 7 : 4;
   std::vector<PlanTree> trees;
   if (isTogether())

@@ -41,8 +41,7 @@ double Pipeline::getSpan(ArrayRef<int64_t> points) const {
 static solver::ChunkTimes
 getTimes(const solver::StepGraph &graph,
          const std::vector<solver::PipelineTask> &tasks) {
-  bool hasWeights = llvm::any_of(
-      tasks, [](const solver::PipelineTask &task) { return task.isWeight; });
+  bool hasWeights = solver::splitsWeights(tasks);
   solver::ChunkTimes times;
   for (const solver::StepOp &op : graph.ops)
     (op.phase == solver::StepPhase::Forward          ? times.forward
@@ -72,16 +71,6 @@ static int64_t findWritten(const TracedGraph &traced, solver::StepStage &stage,
   return bytes;
 }
 
-/// Tasks of weights make gradients later than the step does.
-static bool splitsWeights(const solver::PipelineSchedule &schedule) {
-  return llvm::any_of(
-      schedule, [](const std::vector<solver::PipelineTask> &tasks) {
-        return llvm::any_of(tasks, [](const solver::PipelineTask &task) {
-          return task.isWeight;
-        });
-      });
-}
-
 FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
                                           const TracedGraph &traced,
                                           remat::ChunksAttr chunks,
@@ -104,8 +93,10 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
            << pipeline.shape.microBatches
            << "; the global batch size sets them";
   pipeline.stages.resize(numStages);
+  // Tasks of weights make gradients later than the step does.
   pipeline.countsWritten =
-      kind == Budget::Kind::Memory && !splitsWeights(pipeline.schedule);
+      kind == Budget::Kind::Memory &&
+      llvm::none_of(pipeline.schedule, solver::splitsWeights);
   std::vector<std::vector<int64_t>> most, whole; // by stage
   for (auto [stage, tasks] : llvm::zip(pipeline.stages, pipeline.schedule)) {
     int64_t virtualStages = pipeline.shape.virtualStages;

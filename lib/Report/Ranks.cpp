@@ -205,10 +205,9 @@ void RankCounter::countOutside(Operation *op, megatron::Chunk &chunk) {
 }
 
 /// The most bytes while a micro-batch of `chunks` runs backward.
-static int64_t getMostInBackward(ArrayRef<solver::PipelineTask> tasks,
+static int64_t getMostInBackward(const std::vector<solver::PipelineTask> &tasks,
                                  ArrayRef<megatron::Chunk> chunks) {
-  bool splitsWeights = llvm::any_of(
-      tasks, [](const solver::PipelineTask &task) { return task.isWeight; });
+  bool splitsWeights = solver::splitsWeights(tasks);
   int64_t now = 0, most = 0;
   for (const solver::PipelineTask &task : tasks) {
     const megatron::Chunk &chunk = chunks[task.virtualStage];

@@ -50,8 +50,7 @@ static std::vector<PipelineTask> listTasks(const PipelineShape &shape,
   return tasks;
 }
 
-/// Whether weights have tasks of their own.
-static bool splitsWeights(const std::vector<PipelineTask> &stage) {
+bool reprise::solver::splitsWeights(const std::vector<PipelineTask> &stage) {
   return std::any_of(stage.begin(), stage.end(),
                      [](const PipelineTask &task) { return task.isWeight; });
 }

@@ -101,6 +101,10 @@ struct PathCounts {
 PathCounts countTasks(const PipelineShape &shape,
                       const PipelineSchedule &schedule, const TaskPath &path);
 
+/// Whether gradients of weights have tasks of their own on a stage: these are
+/// made later than the backward task ends.
+bool splitsWeights(const std::vector<PipelineTask> &stage);
+
 /// The most micro-batches that a stage ever holds of each of its virtual
 /// stages, from the beginning of the forward task to the end of the last task.
 std::vector<int64_t> getMostInFlight(const std::vector<PipelineTask> &stage,
