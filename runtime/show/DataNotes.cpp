@@ -72,14 +72,20 @@ void reprise::runtime::noteData(const TokenStream &data,
                                 Log &log) {
   constexpr int64_t kBytes = 256;
   Error note;
-  for (int64_t i = 0; i < data.numFiles(); ++i)
-    if (data.isBare(i) && looksLikeText(data.file(i))) {
-      note.set("'%s' begins as text does, and each few letters are read as the "
-               "number of a token; if it is text, give it a name in .txt",
-               data.file(i).path);
-      log.note(note.text);
-      break;
-    }
+  // Of the files from `first` on the first one that `sets` a note; one is
+  // enough.
+  auto noteOne = [&](int64_t first, auto sets) {
+    for (int64_t i = first; i < data.numFiles(); ++i)
+      if (sets(i))
+        return log.note(note.text);
+  };
+  noteOne(0, [&](int64_t i) {
+    return data.isBare(i) && looksLikeText(data.file(i)) &&
+           !note.set("'%s' begins as text does, and each few letters are read "
+                     "as the number of a token; if it is text, give it a name "
+                     "in .txt",
+                     data.file(i).path);
+  });
   int64_t firstText = 0;
   while (firstText < data.numFiles() && !data.isText(firstText))
     ++firstText;
@@ -91,21 +97,17 @@ void reprise::runtime::noteData(const TokenStream &data,
              kBytes, grouped(vocabSize).chars);
     log.note(note.text);
   }
-  for (int64_t i = firstText; i < data.numFiles(); ++i)
-    if (const char *markup = findMarkup(data.file(i).path);
-        markup && data.isText(i)) {
-      note.set("'%s' is trained on as it is, with its %s; write the texts "
-               "alone to a file if they are meant",
-               data.file(i).path, markup);
-      log.note(note.text);
-      break;
-    }
-  for (int64_t i = firstText; i < data.numFiles(); ++i)
-    if (data.isText(i) && hasCarriageReturns(data.file(i))) {
-      note.set("'%s' has lines that end in CR LF, and both are trained on; "
-               "dos2unix makes them LF",
-               data.file(i).path);
-      log.note(note.text);
-      break;
-    }
+  noteOne(firstText, [&](int64_t i) {
+    const char *markup = findMarkup(data.file(i).path);
+    return markup && data.isText(i) &&
+           !note.set("'%s' is trained on as it is, with its %s; write the "
+                     "texts alone to a file if they are meant",
+                     data.file(i).path, markup);
+  });
+  noteOne(firstText, [&](int64_t i) {
+    return data.isText(i) && hasCarriageReturns(data.file(i)) &&
+           !note.set("'%s' has lines that end in CR LF, and both are trained "
+                     "on; dos2unix makes them LF",
+                     data.file(i).path);
+  });
 }

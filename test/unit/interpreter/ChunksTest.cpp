@@ -51,9 +51,8 @@ const char *const kGPT2 = R"(model:
   n_inner: 20
 )";
 const char *const kUntied = "  tie_word_embeddings: false\n";
-const char *const kLlama = R"(model:
-  model_type: llama
-  vocab_size: 17
+// Of Llama, and of Mixtral beside its experts.
+const std::string kSizes = R"(  vocab_size: 17
   max_position_embeddings: 8
   hidden_size: 16
   intermediate_size: 12
@@ -61,17 +60,9 @@ const char *const kLlama = R"(model:
   num_attention_heads: 4
   num_key_value_heads: 2
 )";
-
-const char *const kMixtral = R"(model:
-  model_type: mixtral
-  vocab_size: 17
-  max_position_embeddings: 8
-  hidden_size: 16
-  intermediate_size: 12
-  num_hidden_layers: 4
-  num_attention_heads: 4
-  num_key_value_heads: 2
-  num_local_experts: 3
+const std::string kLlama = "model:\n  model_type: llama\n" + kSizes;
+const std::string kMixtral = "model:\n  model_type: mixtral\n" + kSizes +
+                             R"(  num_local_experts: 3
   output_router_logits: true
   router_aux_loss_coef: 2.0
 )";
