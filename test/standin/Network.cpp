@@ -18,7 +18,8 @@
 // or an operation that differs, buffers that overlap within a group, ranks that
 // wait for each other in a circle, and two ranks on one GPU are errors of the
 // communicator of every rank, and the text goes to standard error. What fails
-// never ends until it is aborted.
+// never ends until it is aborted. As in the library, ranks whose NCCL_HOSTID
+// differs are on different machines, and so on different GPUs.
 //
 // Sums, of f32 alone, are sends and receives of what is summed, and are over
 // when all ranks have called them. Terms are added as around a ring, which
@@ -54,8 +55,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
@@ -114,6 +117,7 @@ struct Channel {
 /// What a rank is doing.
 struct State {
   std::atomic<int> device;      ///< One more than its number; 0: not there yet.
+  std::atomic<size_t> machine;  ///< By the name that the rank gives it.
   std::atomic<uint64_t> groups; ///< Begun or ended.
   /// Whether it waits to send something to a rank, or to receive from it.
   std::atomic<bool> sends[kMostRanks], receives[kMostRanks];
@@ -700,18 +704,23 @@ NcclResult ncclCommInitRankConfig(NcclRanks *ranks, int count, NcclId id,
   const std::string wrong = takeBlocks(made, config->mostBlocks);
   if (!wrong.empty())
     return made.fail(kInvalidUsage, wrong);
-  made.shared->states[rank].device = deviceNumber() + 1;
+  const char *machine = getenv("NCCL_HOSTID");
+  State &state = made.shared->states[rank];
+  state.machine = std::hash<std::string_view>()(machine ? machine : "");
+  state.device = deviceNumber() + 1;
   return kInProgress;
 }
 
-/// All ranks are there, each on its own GPU.
+/// All ranks are there, those of a machine each on its own GPU.
 static NcclResult lookForOthers(Communicator &own) {
   for (int rank = 0; rank < own.size; ++rank) {
-    int device = own.shared->states[rank].device;
+    const State &state = own.shared->states[rank];
+    const int device = state.device;
     if (!device)
       return kInProgress;
     for (int other = 0; other < rank; ++other)
-      if (own.shared->states[other].device == device)
+      if (own.shared->states[other].device == device &&
+          own.shared->states[other].machine == state.machine)
         return own.fail(kInvalidUsage, "Duplicate GPU detected: rank " +
                                            std::to_string(rank) + " and rank " +
                                            std::to_string(other) +
