@@ -1,6 +1,7 @@
 # lit's settings. lit is written in Python and so is this file. The only others
 # are about PyTorch, bench/pytorch_step.py and gpu/pytorch_baseline.py, and
-# gpu/run, for machines that have Python and nothing of ours.
+# gpu/run, for machines that have Python and nothing of ours, with gpu/predict,
+# which reads its results.
 import ctypes
 import os
 import subprocess
