@@ -157,9 +157,10 @@ static solver::PackingResult packBothWays(const solver::PackingProblem &problem,
   if (isEnough)
     return *known;
   solver::PackingResult best = solver::pack(problem, effort);
+  int64_t least = best.least;
   if (known && known->solution.peak < best.solution.peak)
     best = *known;
-  if (best.solution.peak == best.bound)
+  if (best.solution.peak == least)
     return best;
   solver::PackingProblem mirrored = problem;
   for (solver::PackingItem &item : mirrored.items)

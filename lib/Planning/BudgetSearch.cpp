@@ -113,10 +113,9 @@ int64_t BudgetSearch::foresee(int64_t point) {
   constexpr size_t kMostLaunches = 1 << 15;
   if (graph.ops.size() * curve.points.size() <= kMostLaunches)
     return getBytes(point);
-  solver::KeptValues kept = curve.getPlan(point);
-  int64_t packed = solver::getPackedBytes(graph, kept);
-  bool isTight = packed == solver::StepSimulator(graph).run(kept).peak;
-  return isTight ? curve.points[point].bytes : getBytes(point);
+  return solver::isPackedTight(graph, curve.getPlan(point))
+             ? curve.points[point].bytes
+             : getBytes(point);
 }
 
 const PlannedBytes &BudgetSearch::getPlanned(int64_t point) {

@@ -89,7 +89,8 @@ Filler::Filler(const PackingProblem &problem,
       pieces.push_back({placed[i], end, item.lower, item.upper});
   }
   std::sort(pieces.begin(), pieces.end(), beginsBefore);
-  result.bound = std::max(top, lowerBound(problem));
+  result.least = lowerBound(problem);
+  result.bound = std::max(top, result.least);
   // One behind the other, that is always an answer.
   result.method = "beside";
   result.solution.offsets = placed;

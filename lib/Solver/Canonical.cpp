@@ -52,15 +52,38 @@ private:
     int32_t first, last; ///< Their sections.
     std::vector<int32_t> blocks;
   };
+  /// What a node may place: `waiting[place]`.
+  struct Candidate {
+    int64_t offset;
+    int32_t rank, place;
+  };
+  /// The last block that was placed, and the largest offset that is known to
+  /// leave room in all sections of the part.
+  struct Last {
+    int64_t offset = 0, roomy = 0;
+    int32_t rank = 0;
+  };
 
   std::vector<Part> split(const std::vector<int32_t> &blocks) const;
   void sortByPreorder(Part &part) const;
-  Outcome solveParts(std::vector<Part> parts);
-  Outcome solve(const Part &part, const std::vector<int32_t> &waiting,
-                int64_t lastOffset, int32_t lastRank);
-  bool place(const Part &part, int32_t index, int64_t offset);
-  void raiseFloors(int32_t index);
-  bool fits(const Part &part, int64_t offset) const;
+  Outcome solveParts(std::vector<Part> parts, int64_t roomy);
+  Outcome solve(const Part &part, std::vector<int32_t> &waiting, Last last);
+  Outcome descend(const Part &part, std::vector<int32_t> &waiting,
+                  Candidate candidate, int64_t roomy);
+  void findCandidates(const std::vector<int32_t> &waiting, Last last);
+  bool place(const Part &part, int32_t index, int64_t offset, int64_t roomy);
+  bool raiseFloors(const Block &placed, size_t mark);
+  int64_t countBeside(const Block &placed, size_t mark);
+  /// Blocks of the sections [first, last), added up.
+  int64_t countAlive(int32_t first, int32_t last) const {
+    return aliveBegin[last] - aliveBegin[first];
+  }
+  bool raiseFloorsOf(int32_t first, int32_t last);
+  int32_t findLowest(int32_t section);
+  bool isBelow(int32_t a, int32_t b) const {
+    return least[a] != least[b] ? least[a] < least[b]
+                                : space.blocks[a].last > space.blocks[b].last;
+  }
   void takeOut(int32_t index);
   void rewind(size_t leastMark, size_t floorMark);
 
@@ -71,37 +94,57 @@ private:
   std::string_view preorder;
 
   std::vector<std::vector<int32_t>> meeting; ///< Of each block.
-  std::vector<std::vector<int32_t>> alive;   ///< In each section.
+  /// Blocks of each section, waiting or not, in any order: one section behind
+  /// the other, and where each begins.
+  std::vector<int32_t> alive;
+  std::vector<int64_t> aliveBegin;
+  std::vector<int32_t> bornBefore; ///< Blocks born before each section.
   Offsets offsets;
-  std::vector<int64_t> least;      ///< Least offset of each waiting block.
-  std::vector<int64_t> floor;      ///< Of each section.
-  std::vector<int64_t> waitingSum; ///< Of each section.
-  std::vector<int32_t> crossing;   ///< Waiting blocks alive at s and s + 1.
-  std::vector<int32_t> rank;       ///< Place of each block in its part.
+  std::vector<int64_t> size;         ///< Of each block.
+  std::vector<int64_t> least;        ///< Of a waiting block; else the largest.
+  std::vector<int64_t> floor;        ///< Of each section.
+  std::vector<int64_t> waitingSum;   ///< Of each section.
+  std::vector<int32_t> crossing;     ///< Waiting blocks alive at s and s + 1.
+  std::vector<int32_t> rank;         ///< Place of each block in its part.
+  std::vector<Candidate> candidates; ///< Of all nodes on the way, a stack.
   std::vector<std::pair<int32_t, int64_t>> leastTrail, floorTrail;
-  std::vector<int32_t> stamp; ///< Last `place` that saw to a section's floor.
+  std::vector<int32_t> stamp; ///< Last `countBeside` that counted a section.
   int32_t stamps = 0;
 };
 } // namespace
 
+/// The least offset of a block that does not wait.
+static constexpr int64_t nowhere = std::numeric_limits<int64_t>::max();
+static constexpr int32_t nobody = -1;
+
 Search::Search(const Space &space, int64_t target, WorkMeter &meter)
     : space(space), target(target), meter(meter), meeting(space.size()),
-      alive(space.load.size()), offsets(space.size(), unplaced),
+      aliveBegin(space.load.size() + 1, 0),
+      bornBefore(space.load.size() + 1, 0), offsets(space.size(), unplaced),
       least(space.size(), 0), floor(space.load.size(), 0),
       waitingSum(space.load), crossing(space.load.size(), 0),
       rank(space.size(), 0), stamp(space.load.size(), 0) {
   for (int32_t i = 0; i != space.size(); ++i) {
     const Block &block = space.blocks[i];
+    size.push_back(block.size);
+    ++bornBefore[block.first + 1];
     for (int32_t j = i + 1;
          j != space.size() && space.blocks[j].first < block.last; ++j) {
       meeting[i].push_back(j);
       meeting[j].push_back(i);
     }
     for (int32_t s = block.first; s != block.last; ++s) {
-      alive[s].push_back(i);
+      ++aliveBegin[s + 1];
       crossing[s] += s + 1 != block.last;
     }
   }
+  std::partial_sum(aliveBegin.begin(), aliveBegin.end(), aliveBegin.begin());
+  std::partial_sum(bornBefore.begin(), bornBefore.end(), bornBefore.begin());
+  alive.resize(aliveBegin.back());
+  std::vector<int64_t> next = aliveBegin;
+  for (int32_t i = 0; i != space.size(); ++i)
+    for (int32_t s = space.blocks[i].first; s != space.blocks[i].last; ++s)
+      alive[next[s]++] = i;
 }
 
 /// Cuts `blocks` where no one of them lives on both sides. Needs `crossing`.
@@ -155,136 +198,201 @@ void Search::sortByPreorder(Part &part) const {
     part.blocks[k] = entries[k].block;
 }
 
-Outcome Search::solveParts(std::vector<Part> parts) {
+Outcome Search::solveParts(std::vector<Part> parts, int64_t roomy) {
   for (Part &part : parts) {
     sortByPreorder(part);
     for (size_t k = 0; k != part.blocks.size(); ++k)
       rank[part.blocks[k]] = static_cast<int32_t>(k);
-    Outcome outcome = solve(part, part.blocks, 0, 0);
+    std::vector<int32_t> waiting = part.blocks;
+    Outcome outcome = solve(part, waiting, {0, roomy, 0});
     if (outcome != Outcome::Found)
       return outcome;
   }
   return Outcome::Found;
 }
 
-/// Finds places for `waiting`, at least as high as `lastOffset`. On success
-/// their offsets stay set; otherwise all is as before.
-Outcome Search::solve(const Part &part, const std::vector<int32_t> &waiting,
-                      int64_t lastOffset, int32_t lastRank) {
+/// Puts those on the stack that may be placed next, in canonical order.
+void Search::findCandidates(const std::vector<int32_t> &waiting, Last last) {
+  size_t begin = candidates.size();
+  int64_t lowestTop = std::numeric_limits<int64_t>::max();
+  for (int32_t i : waiting)
+    lowestTop = std::min(lowestTop, least[i] + size[i]);
+  for (size_t k = 0; k != waiting.size(); ++k) {
+    int32_t i = waiting[k];
+    int64_t offset = least[i];
+    if (offset >= lowestTop || offset < last.offset ||
+        (offset == last.offset && rank[i] < last.rank))
+      continue;
+    candidates.push_back({offset, rank[i], static_cast<int32_t>(k)});
+  }
+  std::sort(candidates.begin() + begin, candidates.end(),
+            [](const Candidate &a, const Candidate &b) {
+              return a.offset != b.offset ? a.offset < b.offset
+                                          : a.rank < b.rank;
+            });
+}
+
+/// Finds places for `waiting`, in any order, at least as high as the last one.
+/// On success their offsets stay set; at a dead end all is as before.
+Outcome Search::solve(const Part &part, std::vector<int32_t> &waiting,
+                      Last last) {
   if (waiting.empty())
     return Outcome::Found;
   if (--nodesLeft < 0 || meter.spent())
     return Outcome::Limit;
   meter.done += static_cast<int64_t>(waiting.size());
-
-  int64_t lowestTop = std::numeric_limits<int64_t>::max();
-  for (int32_t i : waiting)
-    lowestTop = std::min(lowestTop, least[i] + space.blocks[i].size);
-  struct Candidate {
-    int64_t offset;
-    int32_t rank, block;
-  };
-  std::vector<Candidate> candidates;
-  for (int32_t i : waiting) {
-    int64_t offset = least[i];
-    if (offset >= lowestTop || offset < lastOffset ||
-        (offset == lastOffset && rank[i] < lastRank))
-      continue;
-    candidates.push_back({offset, rank[i], i});
+  size_t begin = candidates.size();
+  findCandidates(waiting, last);
+  size_t end = candidates.size();
+  for (size_t k = begin; k != end; ++k) {
+    Outcome outcome = descend(part, waiting, candidates[k], last.roomy);
+    if (outcome != Outcome::DeadEnd)
+      return outcome;
   }
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate &a, const Candidate &b) {
-              return a.offset != b.offset ? a.offset < b.offset
-                                          : a.rank < b.rank;
-            });
-
-  for (const Candidate &candidate : candidates) {
-    int32_t index = candidate.block;
-    const Block &block = space.blocks[index];
-    size_t leastMark = leastTrail.size(), floorMark = floorTrail.size();
-    Outcome outcome = Outcome::DeadEnd;
-    if (place(part, index, candidate.offset)) {
-      bool cut = false;
-      for (int32_t s = block.first; s + 1 < block.last; ++s)
-        cut |= --crossing[s] == 0;
-      std::vector<int32_t> rest;
-      rest.reserve(waiting.size());
-      for (int32_t i : waiting)
-        if (i != index)
-          rest.push_back(i);
-      if (cut) {
-        outcome = solveParts(split(rest));
-        if (outcome == Outcome::DeadEnd)
-          for (size_t k = 0; k != part.blocks.size(); ++k)
-            rank[part.blocks[k]] = static_cast<int32_t>(k);
-      } else {
-        outcome = solve(part, rest, candidate.offset, candidate.rank);
-      }
-      for (int32_t s = block.first; s + 1 < block.last; ++s)
-        ++crossing[s];
-      if (outcome != Outcome::DeadEnd)
-        return outcome;
-      for (int32_t i : rest) // Solved parts beside the one that failed.
-        takeOut(i);
-    }
-    takeOut(index);
-    rewind(leastMark, floorMark);
-  }
+  candidates.resize(begin);
   return Outcome::DeadEnd;
 }
 
+/// Places a candidate, and then the others.
+Outcome Search::descend(const Part &part, std::vector<int32_t> &waiting,
+                        Candidate candidate, int64_t roomy) {
+  int32_t index = waiting[candidate.place];
+  const Block &block = space.blocks[index];
+  size_t leastMark = leastTrail.size(), floorMark = floorTrail.size();
+  Outcome outcome = Outcome::DeadEnd;
+  if (place(part, index, candidate.offset, roomy)) {
+    roomy = std::max(roomy, candidate.offset);
+    bool cut = false;
+    for (int32_t s = block.first; s + 1 < block.last; ++s)
+      cut |= --crossing[s] == 0;
+    waiting[candidate.place] = waiting.back();
+    waiting.pop_back();
+    if (cut) {
+      outcome = solveParts(split(waiting), roomy);
+      if (outcome == Outcome::DeadEnd) {
+        for (size_t k = 0; k != part.blocks.size(); ++k)
+          rank[part.blocks[k]] = static_cast<int32_t>(k);
+        for (int32_t i : waiting) // Solved parts beside the one that failed.
+          takeOut(i);
+      }
+    } else {
+      outcome = solve(part, waiting, {candidate.offset, roomy, candidate.rank});
+    }
+    for (int32_t s = block.first; s + 1 < block.last; ++s)
+      ++crossing[s];
+    if (outcome != Outcome::DeadEnd)
+      return outcome;
+    waiting.push_back(index);
+    std::swap(waiting[candidate.place], waiting.back());
+  }
+  takeOut(index);
+  rewind(leastMark, floorMark);
+  return outcome;
+}
+
 /// Puts a block on `offset` and draws the conclusions. False if the part
-/// cannot be completed then. The caller undoes it in either case.
-bool Search::place(const Part &part, int32_t index, int64_t offset) {
+/// cannot be completed then: the waiting blocks of each section need room above
+/// its floor, and above `offset`. The caller undoes it in either case.
+bool Search::place(const Part &part, int32_t index, int64_t offset,
+                   int64_t roomy) {
   const Block &block = space.blocks[index];
   int64_t top = offset + block.size;
+  bool fits = true;
   offsets[index] = offset;
   for (int32_t s = block.first; s != block.last; ++s) {
-    floorTrail.push_back({s, floor[s]});
+    floorTrail.emplace_back(s, floor[s]);
     floor[s] = top;
     waitingSum[s] -= block.size;
+    fits &= top + waitingSum[s] <= target;
   }
+  leastTrail.emplace_back(index, least[index]);
+  least[index] = nowhere;
   size_t mark = leastTrail.size();
   for (int32_t other : meeting[index])
-    if (offsets[other] == unplaced && least[other] < top) {
-      leastTrail.push_back({other, least[other]});
+    if (least[other] < top) {
+      leastTrail.emplace_back(other, least[other]);
       least[other] = top;
     }
   meter.done += static_cast<int64_t>(meeting[index].size()) +
-                (part.last - part.first) / 4; // `fits` is quick.
-  if (!fits(part, offset))
-    return false;
-  ++stamps;
-  for (size_t k = mark; k != leastTrail.size(); ++k)
-    raiseFloors(leastTrail[k].first);
-  return fits(part, offset);
+                (part.last - part.first) / 4; // Sections are quick.
+  // Elsewhere there is as much room as before, unless `offset` is higher.
+  if (offset > roomy)
+    for (int32_t s = part.first; s != part.last && fits; ++s)
+      fits = offset + waitingSum[s] <= target;
+  return fits && raiseFloors(block, mark);
 }
 
-/// Lifts the floors of the sections of a block to the lowest least offset.
-void Search::raiseFloors(int32_t index) {
-  for (int32_t s = space.blocks[index].first; s != space.blocks[index].last;
-       ++s) {
-    if (stamp[s] == stamps)
-      continue;
-    stamp[s] = stamps;
-    int64_t lowest = std::numeric_limits<int64_t>::max();
-    for (int32_t other : alive[s])
-      if (offsets[other] == unplaced)
-        lowest = std::min(lowest, least[other]);
-    meter.done += static_cast<int64_t>(alive[s].size());
-    if (lowest != std::numeric_limits<int64_t>::max() && floor[s] < lowest) {
-      floorTrail.push_back({s, floor[s]});
-      floor[s] = lowest;
+/// Lifts the floors that blocks on the trail from `mark` on held down, all of
+/// which meet `placed`. False if one of them is too high then.
+bool Search::raiseFloors(const Block &placed, size_t mark) {
+  // Where `placed` is, they may lie on it, and that is the floor there. On
+  // either side each lives up to the border, so together without a gap.
+  int32_t first = placed.first, last = placed.last;
+  for (size_t k = mark; k != leastTrail.size(); ++k) {
+    first = std::min(first, space.blocks[leastTrail[k].first].first);
+    last = std::max(last, space.blocks[leastTrail[k].first].last);
+  }
+  meter.done += countBeside(placed, mark) + countAlive(first, placed.first) +
+                countAlive(placed.last, last);
+  bool fitsBefore = raiseFloorsOf(first, placed.first);
+  return raiseFloorsOf(placed.last, last) && fitsBefore;
+}
+
+/// Blocks, waiting or not, in those sections of `placed` in which one on the
+/// trail from `mark` on is.
+int64_t Search::countBeside(const Block &placed, size_t mark) {
+  int64_t count = 0;
+  ++stamps;
+  for (size_t k = mark; k != leastTrail.size(); ++k) {
+    const Block &block = space.blocks[leastTrail[k].first];
+    int32_t first = std::max(block.first, placed.first);
+    int32_t last = std::min(block.last, placed.last);
+    if (first == placed.first && last == placed.last)
+      return countAlive(first, last);
+    for (int32_t s = first; s != last; ++s) {
+      if (stamp[s] == stamps)
+        continue;
+      stamp[s] = stamps;
+      count += countAlive(s, s + 1);
     }
   }
+  return count;
 }
 
-/// Whether the waiting blocks of each section find room above its floor.
-bool Search::fits(const Part &part, int64_t offset) const {
-  for (int32_t s = part.first; s != part.last; ++s)
-    if (std::max(offset, floor[s]) + waitingSum[s] > target)
-      return false;
-  return true;
+/// Lifts the floors of the sections [first, last) to the lowest least offsets
+/// there. False if one of them is too high then.
+bool Search::raiseFloorsOf(int32_t first, int32_t last) {
+  bool fits = true;
+  int32_t lowest = nobody;
+  for (int32_t s = first; s != last; ++s) {
+    if (lowest == nobody || space.blocks[lowest].last <= s)
+      lowest = findLowest(s);
+    else // Of those before, it is still the lowest.
+      for (int32_t i = bornBefore[s]; i != bornBefore[s + 1]; ++i)
+        if (isBelow(i, lowest))
+          lowest = i;
+    if (lowest == nobody || least[lowest] <= floor[s])
+      continue;
+    floorTrail.emplace_back(s, floor[s]);
+    floor[s] = least[lowest];
+    fits &= floor[s] + waitingSum[s] <= target;
+  }
+  return fits;
+}
+
+/// The block of a section that may lie lowest, of equal ones one that is there
+/// long; `nobody` if none waits. The one that was found last is looked at
+/// first: if it may lie on the floor, that is as low as any.
+int32_t Search::findLowest(int32_t section) {
+  auto begin = alive.begin() + aliveBegin[section];
+  auto end = alive.begin() + aliveBegin[section + 1], found = begin;
+  if (least[*begin] <= floor[section])
+    return *begin;
+  for (auto it = begin; it != end; ++it)
+    if (isBelow(*it, *found))
+      found = it;
+  std::swap(*begin, *found);
+  return least[*begin] == nowhere ? nobody : *begin;
 }
 
 void Search::takeOut(int32_t index) {
@@ -310,7 +418,8 @@ SearchEnd Search::run(Offsets &result) {
     for (std::string_view word : {"WAT", "TAW", "TWA"}) {
       preorder = word;
       nodesLeft = limit;
-      Outcome outcome = solveParts(split(all));
+      candidates.clear();
+      Outcome outcome = solveParts(split(all), 0);
       if (outcome == Outcome::Found) {
         result = offsets;
         return SearchEnd::Found;

@@ -114,6 +114,16 @@ int64_t reprise::solver::getPackedBytes(const StepGraph &graph,
   return pack(getPacking(graph, simulator.getBuffers())).solution.peak;
 }
 
+bool reprise::solver::isPackedTight(const StepGraph &graph,
+                                    const KeptValues &kept) {
+  StepSimulator simulator(graph);
+  int64_t peak = simulator.run(kept).peak;
+  PackingOptions tight;
+  tight.isAllOrNothing = true;
+  return pack(getPacking(graph, simulator.getBuffers()), tight).solution.peak ==
+         peak;
+}
+
 int64_t reprise::solver::getKeptBytes(const StepGraph &graph,
                                       const KeptValues &kept) {
   std::vector<int64_t> writer(graph.values.size(), -1);

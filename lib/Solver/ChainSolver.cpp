@@ -24,6 +24,7 @@
 #include "Curve.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace reprise::solver;
 
@@ -69,6 +70,50 @@ BudgetCurve::ChainSolver::ChainSolver(Chain found, const BudgetOptions &options)
       best.push_back(each);
   this->found = std::move(best);
 }
+
+/// One state for each unit of need: the fastest, and of those the smallest.
+class BudgetCurve::ChainSolver::UnitStates {
+public:
+  explicit UnitStates(int64_t unit) : unit(unit), units(1 / double(unit)) {}
+
+  /// Offers a plan, which keeps `saved` bytes and needs at least `least`, with
+  /// each of the states `behind` it from `next` on.
+  void offer(const State &plan, int64_t saved, int64_t least,
+             const std::vector<State> &behind, size_t next) {
+    for (; next < behind.size(); ++next) {
+      int64_t need = std::max(least, saved + behind[next].need);
+      double seconds = plan.seconds + behind[next].seconds;
+      size_t index = getUnit(need);
+      if (index >= best.size()) {
+        best.resize(index + 1, {-1, 0});
+        slowest.resize(index + 1, std::numeric_limits<double>::infinity());
+      }
+      // Most are slower than one that is known.
+      if (seconds > slowest[index])
+        continue;
+      State &there = best[index];
+      if (there.need >= 0 && seconds >= there.seconds * (1 - kSame) &&
+          need >= there.need)
+        continue;
+      there = {need, seconds, plan.count, plan.plan, int32_t(next)};
+      slowest[index] = seconds * (1 + kSame);
+    }
+  }
+  const std::vector<State> &get() const { return best; }
+
+private:
+  /// `need / unit`. There are some ten thousand units at most, so the product
+  /// is less than one away from it.
+  size_t getUnit(int64_t need) const {
+    int64_t number = int64_t(double(need) * units), rest = need - number * unit;
+    return size_t(number + (rest >= unit) - (rest < 0));
+  }
+
+  int64_t unit;
+  double units; ///< of a byte
+  std::vector<State> best;
+  std::vector<double> slowest; ///< seconds that are as good as those known
+};
 
 BudgetCurve::ChainSolver::States
 BudgetCurve::ChainSolver::solveAll(std::optional<int64_t> overhang) {
@@ -171,18 +216,7 @@ int64_t BudgetCurve::ChainSolver::getNeed(int64_t first, int64_t count,
 std::vector<BudgetCurve::ChainSolver::State>
 BudgetCurve::ChainSolver::solve(const States &states, int64_t first,
                                 std::optional<int64_t> overhang) {
-  // One state for each unit of need: the fastest, and of those the smallest.
-  std::vector<State> best;
-  auto offer = [&](const State &state) {
-    size_t index = state.need / unit;
-    if (index >= best.size())
-      best.resize(index + 1, {-1, 0});
-    State &there = best[index];
-    if (there.need < 0 || state.seconds < there.seconds * (1 - kSame) ||
-        (state.seconds <= there.seconds * (1 + kSame) &&
-         state.need < there.need))
-      there = state;
-  };
+  UnitStates best(unit);
   int64_t numBlocks = chain.blocks.size();
   for (int64_t count = 1;
        count <= kMostSegmentLayers && first + count <= numBlocks; ++count) {
@@ -202,16 +236,12 @@ BudgetCurve::ChainSolver::solve(const States &states, int64_t first,
         while (next + 1 < behind.size() &&
                plan.saved + behind[next + 1].need <= need)
           ++next;
-      for (; next < behind.size(); ++next) {
-        int64_t all = plan.saved + behind[next].need;
-        offer({overhang ? all : std::max(need, all),
-               plan.seconds + behind[next].seconds, int32_t(count), int32_t(p),
-               int32_t(next)});
-      }
+      best.offer({0, plan.seconds, int32_t(count), int32_t(p)}, plan.saved,
+                 overhang ? 0 : need, behind, next);
     }
   }
   std::vector<State> curve;
-  for (const State &state : best) {
+  for (const State &state : best.get()) {
     if (state.need < 0)
       continue;
     // With less kept behind it, a block may have to keep more: those stay.

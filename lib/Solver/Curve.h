@@ -47,6 +47,7 @@ private:
     int32_t plan = -1, next = -1;
   };
   using States = std::vector<std::vector<State>>; ///< by first block
+  class UnitStates;
 
   /// The best plans of the first block's curve that are left.
   struct Found {

@@ -29,19 +29,25 @@ static constexpr int maxHalvings = 5;
 /// Elementary steps of a first search, which easy problems end in.
 static constexpr int64_t quickWork = 4'000'000;
 
+/// Where nothing but the target counts: most that a search finds it finds
+/// within so many, sooner than changes to orders would.
+static constexpr int64_t patientWork = 32'000'000;
+
 /// Of changes to orders.
 static constexpr int64_t reorderWork = 100'000'000;
 
 namespace {
 class Packer {
 public:
-  Packer(const Space &space, int64_t target, int64_t workLimit)
-      : space(space), low(target), meter{0, workLimit} {}
+  Packer(const Space &space, int64_t target, const PackingOptions &options)
+      : space(space), low(target), least(space.bound),
+        isAllOrNothing(options.isAllOrNothing), meter{0, options.workLimit} {}
 
   void run();
   Offsets offsets;
   const char *method = "settle";
-  int64_t getWork() const { return meter.done; }
+  int64_t getWork() const { return meter.done + patience; }
+  int64_t getLeast() const { return least; }
 
 private:
   bool isDone() const { return space.peak(offsets) <= low || meter.spent(); }
@@ -49,12 +55,16 @@ private:
   /// Looks for a packing of peak `wanted`, which is at least `low`. From then
   /// on peaks above it count unless it is found, or is to be looked for again.
   void search(int64_t wanted, int64_t work, bool isLast);
+  void searchPatiently();
   void improveOrders();
 
   const Space &space;
-  int64_t low; ///< no search reached less
+  int64_t low;   ///< no search reached less
+  int64_t least; ///< no packing has less
+  bool isAllOrNothing;
   bool isHard = false;
   WorkMeter meter;
+  int64_t patience = 0; ///< steps that the meter knows nothing of
 };
 } // namespace
 
@@ -70,6 +80,17 @@ void Packer::search(int64_t wanted, int64_t work, bool isLast) {
     low = wanted + 1;
     isHard = true;
   }
+  if (end == SearchEnd::Refuted)
+    least = std::max(least, wanted + 1);
+}
+
+/// A search at the target which what comes behind it knows nothing of. That has
+/// as much work as without it, so much that what is found here is found there.
+void Packer::searchPatiently() {
+  int64_t done = meter.done;
+  search(low, patientWork, /*isLast=*/false);
+  patience = meter.done - done;
+  meter.done = done;
 }
 
 void Packer::improveOrders() {
@@ -87,6 +108,10 @@ void Packer::run() {
   if (isDone() || space.size() > maxSearchedBlocks)
     return;
   search(low, std::min(quickWork, getRest() / 4), /*isLast=*/false);
+  if (isAllOrNothing && !isHard && !isDone() && getRest() > 16 * patientWork)
+    searchPatiently();
+  if (isAllOrNothing && isHard) // It is refuted.
+    return;
   if (!isDone())
     improveOrders();
   for (int k = 0; k <= maxHalvings && !isDone(); ++k) {
@@ -104,7 +129,7 @@ PackingResult reprise::solver::pack(const PackingProblem &problem,
   int64_t target = space.bound;
   if (options.capacity)
     target = std::max(target, *options.capacity / space.unit);
-  Packer packer(space, target, options.workLimit);
+  Packer packer(space, target, options);
   packer.run();
   result.method = packer.method;
   result.solution.offsets.assign(problem.items.size(), 0);
@@ -113,5 +138,6 @@ PackingResult reprise::solver::pack(const PackingProblem &problem,
         packer.offsets[i] * space.unit;
   result.solution.peak = space.peak(packer.offsets) * space.unit;
   result.work = packer.getWork();
+  result.least = packer.getLeast() * space.unit;
   return result;
 }

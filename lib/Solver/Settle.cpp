@@ -48,6 +48,7 @@ public:
   explicit Skyline(const Space &space, const std::vector<int32_t> &order);
 
   static constexpr int32_t nobody = std::numeric_limits<int32_t>::max();
+  static constexpr int64_t nowhere = std::numeric_limits<int64_t>::max();
 
   /// Who is next: the rank of the first block that waits at the lowest section
   /// where any does, or `nobody`; the height there.
@@ -65,21 +66,19 @@ public:
     return summit;
   }
 
-  /// Raises [first, last) to `height`, which none of it exceeds.
-  void raise(int32_t first, int32_t last, int64_t height) {
-    raise(1, 0, width, first, last, height);
-  }
-
   void wait(int32_t section, int32_t rank);
   /// Takes away the first of those who wait at `section`.
   void leave(int32_t section);
+  /// The same, and raises [first, last), which has that section.
+  void settle(int32_t section, int32_t first, int32_t last, int64_t height);
 
 private:
   /// Of a range of sections. Where nobody waits, `nextHeight` is the largest
   /// number.
   struct Node {
-    Summit summit{0, 0};
-    int64_t nextHeight = std::numeric_limits<int64_t>::max();
+    int64_t height = 0; ///< Of the summit, as `section`.
+    int64_t nextHeight = nowhere;
+    int32_t section = 0;
     int32_t nextRank = nobody;
     int32_t firstRank = nobody; ///< Of all who wait in the range.
     bool isLevel = false;       ///< Children are still to be raised.
@@ -87,18 +86,18 @@ private:
 
   void level(int32_t node, int32_t first, int64_t height) {
     Node &n = nodes[node];
-    n.summit = {height, first};
+    n.height = height;
+    n.section = first;
     n.nextRank = n.firstRank;
-    if (n.firstRank != nobody)
-      n.nextHeight = height;
+    n.nextHeight = n.firstRank != nobody ? height : nowhere;
     n.isLevel = true;
   }
 
   void pushDown(int32_t node, int32_t first, int32_t middle) {
     if (!nodes[node].isLevel)
       return;
-    level(2 * node, first, nodes[node].summit.height);
-    level(2 * node + 1, middle, nodes[node].summit.height);
+    level(2 * node, first, nodes[node].height);
+    level(2 * node + 1, middle, nodes[node].height);
     nodes[node].isLevel = false;
   }
 
@@ -121,8 +120,9 @@ private:
 
   void pullUp(int32_t node) {
     const Node &left = nodes[2 * node], &right = nodes[2 * node + 1];
-    nodes[node].summit =
-        right.summit.height > left.summit.height ? right.summit : left.summit;
+    const Node &higher = right.height > left.height ? right : left;
+    nodes[node].height = higher.height;
+    nodes[node].section = higher.section;
     pullNext(node);
   }
 
@@ -131,6 +131,7 @@ private:
   void raise(int32_t node, int32_t lower, int32_t upper, int32_t first,
              int32_t last, int64_t height);
   void update(int32_t section);
+  void pop(int32_t section);
 
   int32_t width = 1;
   std::vector<Node> nodes;
@@ -149,7 +150,7 @@ Skyline::Skyline(const Space &space, const std::vector<int32_t> &order)
     waiting[space.blocks[order[rank]].crest].push_back(
         static_cast<int32_t>(rank));
   for (int32_t section = 0; section != width; ++section)
-    nodes[width + section].summit.section = section;
+    nodes[width + section].section = section;
   for (size_t section = 0; section != waiting.size(); ++section)
     if (!waiting[section].empty()) {
       Node &leaf = nodes[width + section];
@@ -163,14 +164,14 @@ Skyline::Skyline(const Space &space, const std::vector<int32_t> &order)
 void Skyline::highest(int32_t node, int32_t lower, int32_t upper, int32_t first,
                       int32_t last, Summit &summit) {
   const Node &n = nodes[node];
-  if (n.summit.height <= summit.height)
+  if (n.height <= summit.height)
     return;
   if (first <= lower && upper <= last) {
-    summit = n.summit;
+    summit = {n.height, n.section};
     return;
   }
   if (n.isLevel) {
-    summit = {n.summit.height, std::max(first, lower)};
+    summit = {n.height, std::max(first, lower)};
     return;
   }
   int32_t middle = lower + (upper - lower) / 2;
@@ -207,8 +208,7 @@ void Skyline::update(int32_t section) {
   Node &leaf = nodes[width + section];
   bool isEmpty = waiting[section].empty();
   leaf.nextRank = leaf.firstRank = isEmpty ? nobody : waiting[section].front();
-  leaf.nextHeight =
-      isEmpty ? std::numeric_limits<int64_t>::max() : leaf.summit.height;
+  leaf.nextHeight = isEmpty ? nowhere : leaf.height;
   for (int32_t node = (width + section) / 2; node > 0 && pullNext(node);)
     node /= 2;
 }
@@ -221,11 +221,33 @@ void Skyline::wait(int32_t section, int32_t rank) {
     update(section);
 }
 
-void Skyline::leave(int32_t section) {
+void Skyline::pop(int32_t section) {
   std::vector<int32_t> &heap = waiting[section];
   std::pop_heap(heap.begin(), heap.end(), std::greater<int32_t>());
   heap.pop_back();
+}
+
+void Skyline::leave(int32_t section) {
+  pop(section);
   update(section);
+}
+
+/// The range that is raised is told anew who is next there; it has to know who
+/// is first. That does not depend on heights, so no child has to be raised.
+void Skyline::settle(int32_t section, int32_t first, int32_t last,
+                     int64_t height) {
+  pop(section);
+  int32_t node = width + section;
+  nodes[node].firstRank =
+      waiting[section].empty() ? nobody : waiting[section].front();
+  while ((node /= 2) > 0) {
+    int32_t rank =
+        std::min(nodes[2 * node].firstRank, nodes[2 * node + 1].firstRank);
+    if (nodes[node].firstRank == rank)
+      break;
+    nodes[node].firstRank = rank;
+  }
+  raise(1, 0, width, first, last, height);
 }
 
 /// Elementary steps that looking at a block counts for, in time.
@@ -246,11 +268,12 @@ Offsets reprise::solver::settleInOrder(const Space &space,
     int64_t height = skyline.nextHeight();
     const Block &block = space.blocks[order[rank]];
     Skyline::Summit summit = skyline.highest(block.first, block.last);
-    skyline.leave(waitsAt[rank]);
     if (summit.height == height) {
       offsets[order[rank]] = height;
-      skyline.raise(block.first, block.last, height + block.size);
+      skyline.settle(waitsAt[rank], block.first, block.last,
+                     height + block.size);
     } else {
+      skyline.leave(waitsAt[rank]);
       waitsAt[rank] = summit.section;
       skyline.wait(summit.section, rank);
     }

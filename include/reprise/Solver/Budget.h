@@ -122,6 +122,9 @@ void certifyMemory(const StepGraph &graph, const KeptValues &kept,
 /// The peak that `certifyMemory` finds, with no other micro-batch in flight.
 int64_t getPackedBytes(const StepGraph &graph, const KeptValues &kept);
 
+/// Whether that is the peak of the run, so that nothing is packed with waste.
+bool isPackedTight(const StepGraph &graph, const KeptValues &kept);
+
 /// Some layers of a step, as a stage of a pipeline runs them.
 struct StepStage {
   StepGraph graph;

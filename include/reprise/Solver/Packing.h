@@ -81,6 +81,10 @@ struct PackingOptions {
   /// Any peak up to this is as good as another; the search stops there. A
   /// capacity below the lower bound counts as the bound.
   std::optional<int64_t> capacity;
+  /// Whether a peak above that is of no use: what settles the question soonest
+  /// comes first, and a search that shows that there is no such packing is the
+  /// last. It gets there exactly if it does without this.
+  bool isAllOrNothing = false;
   /// Limit on elementary steps (an item looked at in a search), 200 to 500
   /// million a second on a 2020 core. The result depends on this number, but on
   /// no clock. Inputs that reach the bound early use little of it.
@@ -92,6 +96,9 @@ struct PackingOptions {
 struct PackingResult {
   PackingSolution solution;
   int64_t bound = 0;
+  /// No packing has a smaller peak: the bound, or more if a search has shown
+  /// that.
+  int64_t least = 0;
   const char *method = ""; ///< The algorithm that found the solution.
   int64_t work = 0;        ///< Elementary steps done.
 };

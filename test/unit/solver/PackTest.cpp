@@ -103,6 +103,7 @@ TEST(Pack, IsOptimalOnSmallProblems) {
     problem.alignment = 1 + random() % 4;
     PackingResult result = packAndVerify(problem);
     ASSERT_EQ(result.solution.peak, optimum(problem)) << "problem " << k;
+    ASSERT_EQ(result.least, result.solution.peak) << "problem " << k;
   }
 }
 
@@ -122,40 +123,68 @@ TEST(Pack, FindsAnOptimumAboveTheBound) {
   EXPECT_EQ(result.bound, 5);
   EXPECT_EQ(result.solution.peak, 6);
   EXPECT_EQ(optimum(problem), 6);
+  EXPECT_EQ(result.least, 6);
   EXPECT_LT(result.work, 1'000'000) << "refuted, not given up";
+  // That there is none of the bound is all that this asks for.
+  PackingOptions bound;
+  bound.isAllOrNothing = true;
+  PackingResult refuted = packAndVerify(problem, bound);
+  EXPECT_EQ(refuted.least, 6);
+  EXPECT_LE(refuted.work, result.work);
 }
 
-/// The pieces of a rectangle, cut and cut again, pack to the bound without any
-/// gap; the greedy algorithm alone does not always find how.
+/// A rectangle of 200 times and 200 bytes, cut into pieces and cut again.
+static PackingProblem cutRectangle(std::mt19937 &random, size_t numPieces) {
+  PackingProblem problem{{{"0", 0, 200, 200}}, 1};
+  std::vector<PackingItem> &tiles = problem.items;
+  while (tiles.size() != numPieces) {
+    size_t at = random() % tiles.size();
+    PackingItem tile = tiles[at];
+    bool inTime = random() % 2;
+    int64_t whole = inTime ? tile.upper - tile.lower : tile.size;
+    if (whole < 2)
+      continue;
+    int64_t part = 1 + random() % (whole - 1);
+    if (inTime) {
+      tiles[at].upper = tile.lower + part;
+      tile.lower += part;
+    } else {
+      tiles[at].size = part;
+      tile.size -= part;
+    }
+    tile.name = std::to_string(tiles.size());
+    tiles.push_back(tile);
+  }
+  return problem;
+}
+
+/// It gets to the bound alone if it does so on the way to a small peak; where a
+/// search finds more than changes to orders, sooner.
+TEST(Pack, GetsToTheBoundOrNot) {
+  std::mt19937 random(4);
+  int numLoose = 0, numSooner = 0;
+  for (int k = 0; k != 4; ++k) {
+    PackingProblem problem = cutRectangle(random, 110 + random() % 50);
+    PackingOptions options;
+    PackingResult smallest = packAndVerify(problem, options);
+    options.isAllOrNothing = true;
+    PackingResult tight = packAndVerify(problem, options);
+    bool isTight = smallest.solution.peak == smallest.bound;
+    EXPECT_EQ(tight.solution.peak == tight.bound, isTight) << "problem " << k;
+    numLoose += !isTight;
+    numSooner += isTight && tight.work < smallest.work;
+  }
+  EXPECT_GT(numLoose, 0);
+  EXPECT_GT(numSooner, 0);
+}
+
+/// The pieces of a rectangle pack to the bound without any gap; the greedy
+/// algorithm alone does not always find how.
 TEST(Pack, SearchesWhereGreedFails) {
   std::mt19937 random(2);
   int numSearched = 0;
   for (int k = 0; k != 20; ++k) {
-    struct Rectangle {
-      int64_t lower, upper, size;
-    };
-    std::vector<Rectangle> tiles{{0, 200, 200}};
-    while (tiles.size() != 60) {
-      size_t at = random() % tiles.size();
-      Rectangle tile = tiles[at];
-      bool inTime = random() % 2;
-      int64_t whole = inTime ? tile.upper - tile.lower : tile.size;
-      if (whole < 2)
-        continue;
-      int64_t part = 1 + random() % (whole - 1);
-      if (inTime) {
-        tiles[at].upper = tile.lower + part;
-        tile.lower += part;
-      } else {
-        tiles[at].size = part;
-        tile.size -= part;
-      }
-      tiles.push_back(tile);
-    }
-    PackingProblem problem;
-    for (const Rectangle &tile : tiles)
-      problem.items.push_back({std::to_string(problem.items.size()), tile.lower,
-                               tile.upper, tile.size});
+    PackingProblem problem = cutRectangle(random, 60);
     PackingResult result = packAndVerify(problem);
     EXPECT_EQ(result.bound, 200);
     EXPECT_EQ(result.solution.peak, 200) << "problem " << k;
