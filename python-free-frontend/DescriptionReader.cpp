@@ -89,10 +89,10 @@ LogicalResult DescriptionReader::Impl::setForeign(StringRef name,
                                                   const Origin &origin,
                                                   Diagnostics &diagnostics) {
   bool isUnset = isNull(text) && !text.empty();
-  Value value = {isUnset ? Value::Null : Value::Plain,
-                 text.empty() ? "true" : text.str(),
-                 {},
-                 origin};
+  GivenValue value = {isUnset ? GivenValue::Null : GivenValue::Plain,
+                      text.empty() ? "true" : text.str(),
+                      {},
+                      origin};
   if (dependsOnFamily(name))
     foreign.push_back({name.str(), origin, std::move(value)});
   else if (!checkForeignKey(name, value, origin, /*family=*/nullptr,
@@ -104,9 +104,9 @@ LogicalResult DescriptionReader::Impl::setForeign(StringRef name,
 
 /// Brackets and quotes, as in a file, may stand around it and its words; or
 /// these have spaces between them, as in Megatron's commands.
-static Value toList(StringRef text, const Origin &origin) {
-  Value value;
-  value.kind = Value::List;
+static GivenValue toList(StringRef text, const Origin &origin) {
+  GivenValue value;
+  value.kind = GivenValue::List;
   value.origin = origin;
   StringRef list = text.trim();
   if (list.starts_with("[") && list.ends_with("]"))
@@ -118,7 +118,7 @@ static Value toList(StringRef text, const Origin &origin) {
                /*KeepEmpty=*/hasCommas);
   for (StringRef word : words)
     value.items.push_back(
-        {Value::Plain, word.trim().trim("'\"").str(), {}, origin});
+        {GivenValue::Plain, word.trim().trim("'\"").str(), {}, origin});
   return value;
 }
 
@@ -134,7 +134,7 @@ LogicalResult DescriptionReader::Impl::setOption(StringRef name,
   if (!key)
     return setForeign(underscored, text, origin, diagnostics);
 
-  Value value;
+  GivenValue value;
   value.origin = origin;
   Description scratch;
   Field field = key->field(scratch);
@@ -142,11 +142,11 @@ LogicalResult DescriptionReader::Impl::setOption(StringRef name,
     value = toList(text, origin);
     // One of those that may be several is written alone.
     if (isOneOrMore(field) && value.items.size() == 1)
-      value = Value(value.items.front());
+      value = GivenValue(value.items.front());
   } else {
     bool isSwitch = std::holds_alternative<bool *>(field) ||
                     std::holds_alternative<OnlyValue>(field);
-    value.kind = Value::Plain;
+    value.kind = GivenValue::Plain;
     value.text = isSwitch && text.empty() ? "true" : text.str();
     // Words with spaces or commas between them are a list here, too.
     if (key->bound == Bound::Pattern && text.contains(',') &&
@@ -154,7 +154,7 @@ LogicalResult DescriptionReader::Impl::setOption(StringRef name,
       value.text = ("[" + text + "]").str();
     // `--recompute-granularity=` recomputes nothing, whatever the file says.
     if (isNull(text) && key->name == kGranularity)
-      value.kind = Value::Null;
+      value.kind = GivenValue::Null;
   }
 
   // Refused here, at once, if its type is wrong; used when a file is read.
@@ -185,7 +185,7 @@ void DescriptionReader::Impl::assignAll(ArrayRef<Entry> entries,
           is_contained(splitWords(entry.key->megatron), entry.name)
               ? model.normEpsilon
               : Model::kLatentEpsilon;
-    if (entry.value.kind != Value::Null)
+    if (entry.value.kind != GivenValue::Null)
       origins[entry.key->name] = entry.value.origin;
   }
 }
@@ -207,7 +207,7 @@ void DescriptionReader::Impl::readConfig(StringRef path,
                                          Diagnostics &diagnostics) {
   const Entry *config = nullptr;
   for (const Entry &entry : entries)
-    if (entry.key->name == "hf_config" && entry.value.kind != Value::Null)
+    if (entry.key->name == "hf_config" && entry.value.kind != GivenValue::Null)
       config = &entry;
   if (!config || config->value.text.empty())
     return;

@@ -31,9 +31,9 @@ static std::string describePlace(StringRef name, StringRef map) {
   return map.empty() ? place : place + (" in '" + map + "'").str();
 }
 
-static bool isEmpty(const Value &value) {
-  return value.kind == Value::Null ||
-         (value.kind == Value::Map && value.members.empty());
+static bool isEmpty(const GivenValue &value) {
+  return value.kind == GivenValue::Null ||
+         (value.kind == GivenValue::Map && value.members.empty());
 }
 
 void EntryList::add(const Key &key, Member given, StringRef map) {
@@ -51,12 +51,12 @@ void EntryList::add(const Key &key, Member given, StringRef map) {
     return diagnostics.error(given.origin,
                              "'" + given.name + "' is given twice");
   // They also say one thing by an old and a new name, or in two places.
-  if (!isNew && isMap && given.value.kind == Value::Map &&
-      first.member.value.kind == Value::Map)
+  if (!isNew && isMap && given.value.kind == GivenValue::Map &&
+      first.member.value.kind == GivenValue::Map)
     return compareMaps(key, given, first.member);
-  if (!isNew && given.value.kind == Value::Null)
+  if (!isNew && given.value.kind == GivenValue::Null)
     return;
-  else if (!isNew && first.member.value.kind == Value::Null)
+  else if (!isNew && first.member.value.kind == GivenValue::Null)
     first = {given, map.str()};
   else if (!isNew) {
     if (!isSameValue(key, given.value, first.member.value))
@@ -67,14 +67,14 @@ void EntryList::add(const Key &key, Member given, StringRef map) {
               ", which means the same, is " + describeBare(first.member.value));
     return;
   }
-  if (isMap && given.value.kind == Value::Map)
+  if (isMap && given.value.kind == GivenValue::Map)
     return addMap(key, given.name, given.value);
   entries.push_back({&key, std::move(given.value), std::move(given.name),
                      std::move(given.origin)});
 }
 
 /// What such a map says of a key, by any of its names; null if nothing.
-static const Value *findInMap(const Member &map, const Key &key) {
+static const GivenValue *findInMap(const Member &map, const Key &key) {
   for (const Member &member : map.value.members)
     if (findKey(member.name, key.section) == &key)
       return &member.value;
@@ -92,18 +92,20 @@ void EntryList::compareMaps(const Key &key, const Member &given,
       const Key *inner = findKey(member.name, key.name);
       if (!inner || !compared.insert(inner).second)
         continue;
-      const Value *value = findInMap(given, *inner);
-      const Value *other = findInMap(first, *inner);
-      bool isNull = value && other &&
-                    (value->kind == Value::Null || other->kind == Value::Null);
+      const GivenValue *value = findInMap(given, *inner);
+      const GivenValue *other = findInMap(first, *inner);
+      bool isNull =
+          value && other &&
+          (value->kind == GivenValue::Null || other->kind == GivenValue::Null);
       if (isNull || (value && other && isSameValue(*inner, *value, *other)))
         continue;
-      differences.push_back(formatv("'{0}' ({1} and {2})", member.name,
-                                    describeBare(value ? *value : Value()),
-                                    describeBare(other ? *other : Value())));
+      differences.push_back(
+          formatv("'{0}' ({1} and {2})", member.name,
+                  describeBare(value ? *value : GivenValue()),
+                  describeBare(other ? *other : GivenValue())));
     }
   if (passesRotary || differences.empty()) {
-    Value map = given.value;
+    GivenValue map = given.value;
     return addMap(key, given.name, map);
   }
   diagnostics.error(given.origin,
@@ -115,19 +117,19 @@ void EntryList::compareMaps(const Key &key, const Member &given,
 }
 
 /// Whether a value that is given switches nothing on.
-static bool isOff(const Value &value) {
+static bool isOff(const GivenValue &value) {
   double number;
   switch (value.kind) {
-  case Value::Null:
+  case GivenValue::Null:
     return false;
-  case Value::Plain:
+  case GivenValue::Plain:
     return value.text == "false" ||
            (!StringRef(value.text).getAsDouble(number) && number == 0);
-  case Value::Quoted:
+  case GivenValue::Quoted:
     return value.text.empty();
-  case Value::List:
+  case GivenValue::List:
     return llvm::all_of(value.items, isOff);
-  case Value::Map:
+  case GivenValue::Map:
     return value.members.empty();
   }
   llvm_unreachable("all kinds are handled");
@@ -139,7 +141,7 @@ static bool isOff(const Value &value) {
 static bool isUnused(const Member &member) {
   double number;
   if (is_contained({"attn_factor", "extrapolation_factor"}, member.name))
-    return member.value.kind == Value::Plain &&
+    return member.value.kind == GivenValue::Plain &&
            !StringRef(member.value.text).getAsDouble(number) && number == 1;
   return member.name == "finetuned" || StringRef(member.name).starts_with("_");
 }
@@ -155,7 +157,7 @@ void EntryList::addUnknown(const Key &key, StringRef map,
                                          map.str() + "'" + suggestion);
 }
 
-void EntryList::addMap(const Key &key, StringRef name, Value &map) {
+void EntryList::addMap(const Key &key, StringRef name, GivenValue &map) {
   for (Member &member : map.members) {
     // The newer form of the map has these inside.
     bool isOutside =
@@ -174,7 +176,7 @@ bool reprise::frontend::decides(ArrayRef<Entry> entries, StringRef section) {
   return llvm::any_of(entries, [&](const Entry &entry) {
     StringRef name = entry.key->name;
     return entry.key->section == section &&
-           ((name == "rope_type" && entry.value.kind != Value::Null) ||
+           ((name == "rope_type" && entry.value.kind != GivenValue::Null) ||
             is_contained({"recompute_granularity", "recompute_activations",
                           "recompute_plan"},
                          name));
@@ -225,7 +227,7 @@ bool reprise::frontend::isShorthand(const Key &key) {
 
 /// What the shorthand of `entry` says of its key; null if it says nothing: that
 /// it is off where nothing is said with that.
-static Value getMeaning(const Shorthand &shorthand, const Entry &entry) {
+static GivenValue getMeaning(const Shorthand &shorthand, const Entry &entry) {
   if (shorthand.value == "=")
     return entry.value;
   StringRef text = entry.value.text;
@@ -235,7 +237,7 @@ static Value getMeaning(const Shorthand &shorthand, const Entry &entry) {
     meant = shorthand.value;
   else if (text.equals_insensitive("false"))
     meant = shorthand.off;
-  return {meant.empty() ? Value::Null : Value::Plain,
+  return {meant.empty() ? GivenValue::Null : GivenValue::Plain,
           meant.str(),
           {},
           entry.origin};
@@ -243,10 +245,10 @@ static Value getMeaning(const Shorthand &shorthand, const Entry &entry) {
 
 /// Refuses another value of the same rank in `entries`.
 static void checkMeaning(ArrayRef<Entry> entries, const Entry &entry,
-                         const Key *key, const Value &value,
+                         const Key *key, const GivenValue &value,
                          Diagnostics &diagnostics) {
   for (const Entry &other : entries)
-    if (other.key == key && other.value.kind != Value::Null &&
+    if (other.key == key && other.value.kind != GivenValue::Null &&
         other.origin.isOption() == entry.origin.isOption() &&
         !isSameValue(*key, other.value, value))
       diagnostics.error(*entry.key, entry.origin,
@@ -259,11 +261,11 @@ void reprise::frontend::resolveShorthands(std::vector<Entry> &entries,
   std::vector<Entry> resolved;
   for (const Entry &entry : entries) {
     const Shorthand *shorthand = findShorthand(*entry.key);
-    Value value;
+    GivenValue value;
     if (shorthand && !shorthand->keys.empty() &&
-        entry.value.kind != Value::Null)
+        entry.value.kind != GivenValue::Null)
       value = getMeaning(*shorthand, entry);
-    if (value.kind == Value::Null) {
+    if (value.kind == GivenValue::Null) {
       resolved.push_back(entry);
       continue;
     }
@@ -283,7 +285,7 @@ void reprise::frontend::resolveShorthands(std::vector<Entry> &entries,
 const Family *reprise::frontend::findFamily(ArrayRef<Entry> entries) {
   const Family *family = nullptr;
   for (const Entry &entry : entries)
-    if (entry.key->name == "model_type" && entry.value.kind != Value::Null)
+    if (entry.key->name == "model_type" && entry.value.kind != GivenValue::Null)
       family = parseFamily(entry.value.text);
   return family;
 }
@@ -295,7 +297,7 @@ void reprise::frontend::resolveFamily(std::vector<Entry> &entries,
   llvm::erase_if(entries, [&](const Entry &entry) {
     if (findKey(entry.name, entry.key->section, &family))
       return false;
-    if (entry.value.kind == Value::Null)
+    if (entry.value.kind == GivenValue::Null)
       return true;
     return checkForeignKey(entry.name, entry.value, entry.origin, &family,
                            diagnostics);

@@ -63,8 +63,8 @@ std::vector<ForeignOption> reprise::frontend::listForeignOptions() {
 }
 
 /// Whether the value is one of `neutral`, `a|b`, as a word or as a number.
-static bool isNeutral(const Value &value, StringRef neutral) {
-  if (value.kind == Value::Null)
+static bool isNeutral(const GivenValue &value, StringRef neutral) {
+  if (value.kind == GivenValue::Null)
     return true;
   auto isIt = [&](StringRef word) {
     double number, same;
@@ -77,12 +77,12 @@ static bool isNeutral(const Value &value, StringRef neutral) {
     double number;
     return word.getAsDouble(number) && isIt(word);
   };
-  if (value.kind == Value::Quoted)
+  if (value.kind == GivenValue::Quoted)
     return any_of(splitWords(neutral), isWord);
-  return value.kind == Value::Plain && any_of(splitWords(neutral), isIt);
+  return value.kind == GivenValue::Plain && any_of(splitWords(neutral), isIt);
 }
 
-bool reprise::frontend::checkForeignKey(StringRef name, const Value &value,
+bool reprise::frontend::checkForeignKey(StringRef name, const GivenValue &value,
                                         const Origin &origin,
                                         const Family *family,
                                         Diagnostics &diagnostics) {

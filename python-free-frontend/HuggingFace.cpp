@@ -38,16 +38,16 @@ static bool isTokenId(const json::Value &value) {
 
 /// An item of the list at `origin`; what is in lists and maps inside is left
 /// out.
-static Value toItem(const json::Value &json, const Origin &origin) {
-  Value item;
+static GivenValue toItem(const json::Value &json, const Origin &origin) {
+  GivenValue item;
   item.origin = origin;
   if (std::optional<StringRef> string = json.getAsString()) {
-    item.kind = Value::Quoted;
+    item.kind = GivenValue::Quoted;
     item.text = string->str();
   } else if (json.getAsArray() || json.getAsObject()) {
-    item.kind = json.getAsArray() ? Value::List : Value::Map;
+    item.kind = json.getAsArray() ? GivenValue::List : GivenValue::Map;
   } else if (!json.getAsNull()) {
-    item.kind = Value::Plain;
+    item.kind = GivenValue::Plain;
     raw_string_ostream(item.text) << json;
   }
   return item;
@@ -61,18 +61,18 @@ static bool isUnset(StringRef key, const json::Value &value) {
                       key);
 }
 
-static Value toValue(const json::Value &json, StringRef text) {
-  Value value;
+static GivenValue toValue(const json::Value &json, StringRef text) {
+  GivenValue value;
   value.origin.location = SMLoc::getFromPointer(text.data());
   if (std::optional<StringRef> string = json.getAsString()) {
-    value.kind = Value::Quoted;
+    value.kind = GivenValue::Quoted;
     value.text = string->str();
   } else if (const json::Array *items = json.getAsArray()) {
-    value.kind = Value::List;
+    value.kind = GivenValue::List;
     for (const json::Value &item : *items)
       value.items.push_back(toItem(item, value.origin));
   } else if (const json::Object *object = json.getAsObject()) {
-    value.kind = Value::Map;
+    value.kind = GivenValue::Map;
     for (const RawMember &raw : findMembers(text)) {
       // A key with an escape is nowhere in the object: it stays, as unknown.
       const json::Value *inner = object->get(raw.key);
@@ -80,15 +80,15 @@ static Value toValue(const json::Value &json, StringRef text) {
       if ((isNull && raw.key != "truncate") ||
           (inner && isUnset(raw.key, *inner)))
         continue;
-      Value item = inner ? toValue(*inner, raw.value) : Value();
+      GivenValue item = inner ? toValue(*inner, raw.value) : GivenValue();
       if (isNull) // Of an optional truth; where it is missing, it is true.
-        item = {Value::Plain, "false", {}, item.origin};
+        item = {GivenValue::Plain, "false", {}, item.origin};
       value.members.push_back({raw.key.str(),
                                {SMLoc::getFromPointer(raw.key.data() - 1)},
                                std::move(item)});
     }
   } else if (!json.getAsNull()) {
-    value.kind = Value::Plain;
+    value.kind = GivenValue::Plain;
     value.text = text.str();
   }
   return value;
@@ -162,13 +162,13 @@ const Family *ConfigReader::readFamily(ArrayRef<RawMember> members) {
     const json::Value *json = object.get(member.key);
     if (!json || member.key != (hasType ? "model_type" : "architectures"))
       continue;
-    Value value = toValue(*json, member.value);
+    GivenValue value = toValue(*json, member.value);
     const json::Array *classes = json->getAsArray();
     if (classes && !hasType) {
       StringRef name =
           classes->empty() ? "" : classes->front().getAsString().value_or("");
       family = parseFamily(name);
-      value.kind = name.empty() ? Value::Null : Value::Quoted;
+      value.kind = name.empty() ? GivenValue::Null : GivenValue::Quoted;
       value.text = family ? family->name.str() : name.str();
     } else {
       family = parseFamily(value.text);
@@ -259,14 +259,14 @@ void ConfigReader::readMember(const RawMember &member, const Family &family) {
   if (!key && member.key == "original_max_position_embeddings")
     key = findKey(member.key, kRopeScaling, &family);
   if (key && key->name != "hf_config" && !isShorthand(*key)) {
-    Value value = toValue(*json, member.value);
+    GivenValue value = toValue(*json, member.value);
     if (isOff(*json) && maySayNothing(*key, family))
-      value.kind = Value::Null;
-    if (isOff(*json) && isTruth(*key) && value.kind != Value::Null)
-      value = {Value::Plain, "false", {}, value.origin};
+      value.kind = GivenValue::Null;
+    if (isOff(*json) && isTruth(*key) && value.kind != GivenValue::Null)
+      value = {GivenValue::Plain, "false", {}, value.origin};
     if (std::optional<StringRef> null = getNullMeaning(*key, family);
         null && json->getAsNull())
-      value = {Value::Plain, null->str(), {}, value.origin};
+      value = {GivenValue::Plain, null->str(), {}, value.origin};
     return list.add(*key, {member.key.str(), origin, std::move(value)});
   }
   if (!others.insert(member.key).second)
@@ -302,8 +302,9 @@ bool ConfigReader::isOn(const Key &key, const Family &family) const {
   for (ArrayRef<Entry> place : {given, ArrayRef(entries)})
     for (const Entry &entry : llvm::reverse(place))
       if (findCounterpart(*entry.key, &family) == &key &&
-          entry.value.kind != Value::Null)
-        return entry.value.kind != Value::Plain || !isOffWord(entry.value.text);
+          entry.value.kind != GivenValue::Null)
+        return entry.value.kind != GivenValue::Plain ||
+               !isOffWord(entry.value.text);
   const KeyUse *use = family.findUse(key.name);
   return use &&
          !isOffWord(use->absent.empty() ? use->defaultValue : use->absent);
@@ -318,7 +319,7 @@ bool ConfigReader::isSaidTwice(const Unknown &other,
   if (std::optional<double> number = json->getAsNumber();
       number && model.getNumber(other.meant->field) == *number)
     return true;
-  Value value = toValue(*json, other.member.value);
+  GivenValue value = toValue(*json, other.member.value);
   return any_of(entries, [&](const Entry &entry) {
     return findCounterpart(*entry.key, &family) == other.meant &&
            isSameValue(*other.meant, entry.value, value);
@@ -335,7 +336,7 @@ static bool isSize(const Key &key, const Family &family) {
 
 bool ConfigReader::hasSizes(const Family &family) const {
   auto isOne = [&](const Entry &entry) {
-    return isSize(*entry.key, family) && entry.value.kind != Value::Null;
+    return isSize(*entry.key, family) && entry.value.kind != GivenValue::Null;
   };
   return any_of(entries, isOne) || any_of(given, isOne);
 }
@@ -484,7 +485,7 @@ static bool refuseInner(ArrayRef<RawMember> members, const json::Object &object,
 static void warnOfOtherFamily(ArrayRef<Entry> given, const Family &own,
                               Diagnostics &diagnostics) {
   for (const Entry &entry : llvm::reverse(given))
-    if (entry.key->name == "model_type" && entry.value.kind != Value::Null)
+    if (entry.key->name == "model_type" && entry.value.kind != GivenValue::Null)
       return diagnostics.warning(
           entry.origin, "the file of 'hf_config' is of " + own.name +
                             ", but 'model_type' says " +
@@ -544,7 +545,7 @@ static void addOriginal(const json::Object &object, ArrayRef<Entry> given,
   if (isStretched && !isThere && !std::isnan(longest))
     entries.push_back(
         {&key,
-         {Value::Plain, formatv("{0}", int64_t(longest)), {}, start},
+         {GivenValue::Plain, formatv("{0}", int64_t(longest)), {}, start},
          key.name.str(),
          start});
 }
@@ -592,7 +593,7 @@ void reprise::frontend::readHuggingFace(MemoryBufferRef buffer,
   for (const KeyUse &use : family->keys)
     if (!use.absent.empty() && !object->get(use.name))
       entries.push_back({findKey(use.name, "model", family),
-                         {Value::Plain, use.absent.str(), {}, start},
+                         {GivenValue::Plain, use.absent.str(), {}, start},
                          use.name.str(),
                          {}});
 }

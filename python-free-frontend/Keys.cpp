@@ -745,7 +745,7 @@ Description::Description(const Family *family) : family(family) {
     if (StringRef text = key.defaultValue.get(family);
         key.isOf(family) && !text.empty() &&
         (key.need == Need::Defaulted || key.need == Need::HFDefault))
-      assign(key, {Value::Plain, text.str(), {}, {}}, *this, diagnostics);
+      assign(key, {GivenValue::Plain, text.str(), {}, {}}, *this, diagnostics);
   assert(!diagnostics.hasFailed() && "defaults are of their keys' types");
 }
 

@@ -193,11 +193,11 @@ struct Origin {
 struct Member;
 class Diagnostics;
 
-struct Value {
+struct GivenValue {
   enum Kind { Null, Plain, Quoted, List, Map };
   Kind kind = Null;
-  std::string text;         ///< of Plain and Quoted
-  std::vector<Value> items; ///< of List
+  std::string text;              ///< of Plain and Quoted
+  std::vector<GivenValue> items; ///< of List
   Origin origin;
   std::vector<Member> members = {}; ///< of Map, if the key is for one
 };
@@ -206,13 +206,13 @@ struct Value {
 struct Member {
   std::string name;
   Origin origin; ///< of the name
-  Value value;
+  GivenValue value;
 };
 
 /// A key that was given, under one of its names.
 struct Entry {
   const Key *key;
-  Value value;
+  GivenValue value;
   std::string name;
   Origin origin; ///< of the name
 };
@@ -238,7 +238,7 @@ private:
     std::string map; ///< The name of the map that it is in, if it is in one.
   };
   void add(const Key &key, Member given, llvm::StringRef map);
-  void addMap(const Key &key, llvm::StringRef name, Value &map);
+  void addMap(const Key &key, llvm::StringRef name, GivenValue &map);
   void addUnknown(const Key &key, llvm::StringRef map, const Member &member);
   /// What two names or places of a map do not both say.
   void compareMaps(const Key &key, const Member &given, const Member &first);
@@ -265,12 +265,12 @@ void resolveFamily(std::vector<Entry> &entries, const Family &family,
 
 /// Whether both say the same of the key, in any spelling of YAML's core schema:
 /// numbers, true and false, and texts with or without quotes.
-bool isSameValue(const Key &key, const Value &lhs, const Value &rhs);
+bool isSameValue(const Key &key, const GivenValue &lhs, const GivenValue &rhs);
 
 /// `'x'`, `a list`.
-std::string describe(const Value &value);
+std::string describe(const GivenValue &value);
 /// `x`, `a list`.
-std::string describeBare(const Value &value);
+std::string describeBare(const GivenValue &value);
 
 /// Whether a word without quotes is null in YAML's core schema.
 bool isNull(llvm::StringRef word);
@@ -334,7 +334,7 @@ private:
 /// Whether `name` is a key of Megatron's or NeMo's that is none here. A value
 /// that would change something is an error, or a warning where all of it is
 /// decided here.
-bool checkForeignKey(llvm::StringRef name, const Value &value,
+bool checkForeignKey(llvm::StringRef name, const GivenValue &value,
                      const Origin &origin, const Family *family,
                      Diagnostics &diagnostics);
 
@@ -351,14 +351,14 @@ void resolveShorthands(std::vector<Entry> &entries, Diagnostics &diagnostics);
 
 /// `; write 1000`, of a value that the key does not take but in another
 /// spelling (1_000, 1e3, yes, text in quotes); otherwise nothing.
-std::string suggestSpelling(const Key &key, const Value &value);
+std::string suggestSpelling(const Key &key, const GivenValue &value);
 /// What to write for a global batch of `global` sequences, of which `ranks`
 /// that take `size` at once have no whole number: the next multiple, and the
 /// largest micro-batch of at most `size` that divides it.
 std::string suggestBatch(int64_t global, int64_t size, int64_t ranks);
 
 /// Reads `value` into the key's member. Null leaves the default.
-void assign(const Key &key, const Value &value, Description &description,
+void assign(const Key &key, const GivenValue &value, Description &description,
             Diagnostics &diagnostics);
 
 //===----------------------------------------------------------------------===//

@@ -76,12 +76,13 @@ static std::optional<std::string> respellTruth(StringRef text) {
 }
 
 std::string reprise::frontend::suggestSpelling(const Key &key,
-                                               const Value &value) {
+                                               const GivenValue &value) {
   // A list of one is often meant for what is in it.
-  const Value &one = value.kind == Value::List && value.items.size() == 1
-                         ? value.items.front()
-                         : value;
-  if (one.kind != Value::Plain && one.kind != Value::Quoted)
+  const GivenValue &one =
+      value.kind == GivenValue::List && value.items.size() == 1
+          ? value.items.front()
+          : value;
+  if (one.kind != GivenValue::Plain && one.kind != GivenValue::Quoted)
     return "";
   Description none;
   Field field = key.field(none);
@@ -96,9 +97,10 @@ std::string reprise::frontend::suggestSpelling(const Key &key,
     other = respellReal(key, text);
   else
     other = respellWhole(key, text);
-  if (!other || (&one == &value && one.kind == Value::Plain && *other == text))
+  if (!other ||
+      (&one == &value && one.kind == GivenValue::Plain && *other == text))
     return "";
-  bool isQuoted = one.kind == Value::Quoted && *other == text;
+  bool isQuoted = one.kind == GivenValue::Quoted && *other == text;
   return "; write " + *other + (isQuoted ? " without quotes" : "");
 }
 

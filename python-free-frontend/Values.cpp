@@ -120,24 +120,24 @@ void Diagnostics::printShared() {
 // Values
 //===----------------------------------------------------------------------===//
 
-std::string reprise::frontend::describe(const Value &value) {
+std::string reprise::frontend::describe(const GivenValue &value) {
   switch (value.kind) {
-  case Value::Null:
+  case GivenValue::Null:
     return "nothing";
-  case Value::Plain:
+  case GivenValue::Plain:
     return "'" + value.text + "'";
-  case Value::Quoted:
+  case GivenValue::Quoted:
     return "the text \"" + value.text + "\"";
-  case Value::List:
+  case GivenValue::List:
     return "a list";
-  case Value::Map:
+  case GivenValue::Map:
     return "a section";
   }
   llvm_unreachable("all kinds are handled");
 }
 
-std::string reprise::frontend::describeBare(const Value &value) {
-  return value.kind == Value::Plain ? value.text : describe(value);
+std::string reprise::frontend::describeBare(const GivenValue &value) {
+  return value.kind == GivenValue::Plain ? value.text : describe(value);
 }
 
 bool reprise::frontend::isNull(StringRef word) {
@@ -240,13 +240,13 @@ static bool isWrittenAsZero(StringRef text) {
 
 /// `needed` says what the key needs, if that is not its type.
 static std::optional<int64_t> parseWholeNumber(const Key &key,
-                                               const Value &value,
+                                               const GivenValue &value,
                                                Diagnostics &diagnostics,
                                                StringRef needed = "") {
   int64_t least = key.bound == Bound::Positive ? 1 : 0, number = 0;
   bool isNegative = false;
   StringRef digits;
-  unsigned radix = value.kind == Value::Plain
+  unsigned radix = value.kind == GivenValue::Plain
                        ? splitWhole(value.text, isNegative, digits)
                        : 0;
   if (radix != 0) {
@@ -270,18 +270,18 @@ static std::optional<int64_t> parseWholeNumber(const Key &key,
 }
 
 /// What an item of a key that has one or several needs, or the only one.
-static std::string describeItem(const Key &key, const Value &item) {
+static std::string describeItem(const Key &key, const GivenValue &item) {
   std::string type = describeType(key);
   StringRef one = type;
-  return item.kind == Value::List && one.consume_back(", or a list")
+  return item.kind == GivenValue::List && one.consume_back(", or a list")
              ? (one + " in its list").str()
              : type;
 }
 
-static std::optional<double> parseNumber(const Key &key, const Value &value,
-                                         Diagnostics &diagnostics) {
+static std::optional<double>
+parseNumber(const Key &key, const GivenValue &value, Diagnostics &diagnostics) {
   std::optional<double> number;
-  if (value.kind == Value::Plain)
+  if (value.kind == GivenValue::Plain)
     number = parseNumber(value.text);
   std::string needs =
       number ? findBrokenBound(key, *number,
@@ -295,12 +295,13 @@ static std::optional<double> parseNumber(const Key &key, const Value &value,
   return std::nullopt;
 }
 
-static void assignList(const Key &key, const Value &value,
+static void assignList(const Key &key, const GivenValue &value,
                        std::optional<std::vector<std::string>> &list,
                        Diagnostics &diagnostics) {
   std::vector<std::string> words;
-  for (const Value &item : value.items) {
-    bool isWord = item.kind == Value::Plain || item.kind == Value::Quoted;
+  for (const GivenValue &item : value.items) {
+    bool isWord =
+        item.kind == GivenValue::Plain || item.kind == GivenValue::Quoted;
     if (!isWord || item.text.empty())
       return diagnostics.error(key, item.origin,
                                "needs a list of words, but got " +
@@ -311,11 +312,11 @@ static void assignList(const Key &key, const Value &value,
   list = std::move(words);
 }
 
-static void assignNumbers(const Key &key, const Value &value,
+static void assignNumbers(const Key &key, const GivenValue &value,
                           std::vector<int64_t> &list,
                           Diagnostics &diagnostics) {
   std::vector<int64_t> numbers;
-  for (const Value &item : value.items) {
+  for (const GivenValue &item : value.items) {
     std::optional<int64_t> number =
         parseWholeNumber(key, item, diagnostics, "whole numbers");
     if (!number)
@@ -326,14 +327,14 @@ static void assignNumbers(const Key &key, const Value &value,
 }
 
 /// What a key of one value or several has.
-static ArrayRef<Value> getItems(const Value &value) {
-  return value.kind == Value::List ? ArrayRef(value.items) : value;
+static ArrayRef<GivenValue> getItems(const GivenValue &value) {
+  return value.kind == GivenValue::List ? ArrayRef(value.items) : value;
 }
 
-static void assignNumbers(const Key &key, const Value &value,
+static void assignNumbers(const Key &key, const GivenValue &value,
                           std::vector<double> &list, Diagnostics &diagnostics) {
   std::vector<double> numbers;
-  for (const Value &item : getItems(value)) {
+  for (const GivenValue &item : getItems(value)) {
     std::optional<double> number = parseNumber(key, item, diagnostics);
     if (!number)
       return;
@@ -389,7 +390,7 @@ static constexpr OtherWord kOtherWords[] = {
 };
 
 /// What a word means that is refused, or the one that was misspelt.
-static std::string explainWord(const Key &key, const Value &value,
+static std::string explainWord(const Key &key, const GivenValue &value,
                                ArrayRef<StringRef> words) {
   for (const OtherWord &other : kOtherWords)
     if (other.key == key.name &&
@@ -399,7 +400,7 @@ static std::string explainWord(const Key &key, const Value &value,
     for (const Family *family : allFamilies())
       if (is_contained(splitWords(family->otherNames), value.text))
         return ("; did you mean '" + family->name + "'?").str();
-  if (value.kind == Value::Quoted && isNull(value.text))
+  if (value.kind == GivenValue::Quoted && isNull(value.text))
     return "; without quotes it is null, as if the key were left out";
   bool isNone = is_contained({"none", "None", "no", "off"}, value.text);
   if (isNone && key.need == Need::Unset)
@@ -412,12 +413,12 @@ static std::string explainWord(const Key &key, const Value &value,
 
 /// The text of `value`; a switch that has words for both ways, on and off, may
 /// also be true or false, as YAML has them. Megatron's Adam is adamw.
-static std::string getWord(const Key &key, const Value &value,
+static std::string getWord(const Key &key, const GivenValue &value,
                            ArrayRef<StringRef> words) {
   std::optional<bool> truth;
   if (key.name == "optimizer" && value.text == "adam")
     return "adamw";
-  if (value.kind == Value::Plain && is_contained(words, "on"))
+  if (value.kind == GivenValue::Plain && is_contained(words, "on"))
     truth = parseTruth(value.text);
   return truth ? (*truth ? "on" : "off") : value.text;
 }
@@ -445,10 +446,10 @@ static bool isSameScalar(StringRef lhs, StringRef rhs) {
   return !digits || !others || APInt::isSameValue(*digits, *others);
 }
 
-bool reprise::frontend::isSameValue(const Key &key, const Value &lhs,
-                                    const Value &rhs) {
-  auto isScalar = [](const Value &value) {
-    return value.kind == Value::Plain || value.kind == Value::Quoted;
+bool reprise::frontend::isSameValue(const Key &key, const GivenValue &lhs,
+                                    const GivenValue &rhs) {
+  auto isScalar = [](const GivenValue &value) {
+    return value.kind == GivenValue::Plain || value.kind == GivenValue::Quoted;
   };
   if (!isScalar(lhs) || !isScalar(rhs))
     return lhs.kind == rhs.kind && lhs.items.size() == rhs.items.size() &&
@@ -464,23 +465,23 @@ bool reprise::frontend::isSameValue(const Key &key, const Value &lhs,
     return getWord(key, lhs, words) == getWord(key, rhs, words);
   return lhs.kind == rhs.kind &&
          (lhs.text == rhs.text ||
-          (lhs.kind == Value::Plain && isSameScalar(lhs.text, rhs.text)));
+          (lhs.kind == GivenValue::Plain && isSameScalar(lhs.text, rhs.text)));
 }
 
 bool reprise::frontend::isSameText(StringRef name, StringRef lhs,
                                    StringRef rhs) {
   const Key *key = findKey(name);
-  return key && isSameValue(*key, {Value::Plain, lhs.str(), {}, {}},
-                            {Value::Plain, rhs.str(), {}, {}});
+  return key && isSameValue(*key, {GivenValue::Plain, lhs.str(), {}, {}},
+                            {GivenValue::Plain, rhs.str(), {}, {}});
 }
 
 /// Each is one of the key's words.
-static void assignWords(const Key &key, const Value &value,
+static void assignWords(const Key &key, const GivenValue &value,
                         std::vector<std::string> &list,
                         Diagnostics &diagnostics) {
   SmallVector<StringRef> words = splitWords(key.words);
   std::vector<std::string> given;
-  for (const Value &item : getItems(value)) {
+  for (const GivenValue &item : getItems(value)) {
     if (!is_contained(words, item.text))
       return diagnostics.error(key, item.origin,
                                "needs " + describeItem(key, item) +
@@ -495,10 +496,10 @@ static void assignWords(const Key &key, const Value &value,
   list = std::move(given);
 }
 
-void reprise::frontend::assign(const Key &key, const Value &value,
+void reprise::frontend::assign(const Key &key, const GivenValue &value,
                                Description &description,
                                Diagnostics &diagnostics) {
-  if (value.kind == Value::Null)
+  if (value.kind == GivenValue::Null)
     return;
   auto refuse = [&](const Twine &hint = "") {
     diagnostics.error(key, value.origin,
@@ -529,12 +530,12 @@ void reprise::frontend::assign(const Key &key, const Value &value,
   }
   if (auto **list =
           std::get_if<std::optional<std::vector<std::string>> *>(&field)) {
-    if (value.kind != Value::List)
+    if (value.kind != GivenValue::List)
       return refuse("; write it as [word, word]");
     return assignList(key, value, **list, diagnostics);
   }
   if (auto **list = std::get_if<std::vector<int64_t> *>(&field)) {
-    if (value.kind != Value::List)
+    if (value.kind != GivenValue::List)
       return refuse("; write it as [0, 3]");
     return assignNumbers(key, value, **list, diagnostics);
   }
@@ -544,12 +545,12 @@ void reprise::frontend::assign(const Key &key, const Value &value,
     return assignNumbers(key, value, **list, diagnostics);
   if (auto **word = std::get_if<std::string *>(&field)) {
     SmallVector<StringRef> words = splitWords(key.words);
-    if (value.kind == Value::List && key.bound == Bound::Pattern) {
-      auto getText = [](const Value &item) { return item.text; };
+    if (value.kind == GivenValue::List && key.bound == Bound::Pattern) {
+      auto getText = [](const GivenValue &item) { return item.text; };
       **word = "[" + join(map_range(value.items, getText), ",") + "]";
       return;
     }
-    if (value.kind != Value::Plain && value.kind != Value::Quoted)
+    if (value.kind != GivenValue::Plain && value.kind != GivenValue::Quoted)
       return refuse();
     std::string text = getWord(key, value, words);
     if (!words.empty() && !is_contained(words, text))
@@ -564,7 +565,7 @@ void reprise::frontend::assign(const Key &key, const Value &value,
   if (std::holds_alternative<Nested>(field))
     return refuse();
   std::optional<bool> truth;
-  if (value.kind == Value::Plain)
+  if (value.kind == GivenValue::Plain)
     truth = parseTruth(value.text);
   if (!truth)
     return refuse(suggestSpelling(key, value));

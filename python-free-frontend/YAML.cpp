@@ -42,9 +42,9 @@ private:
   void refuseSections(ArrayRef<Member> others);
   void refuseAll(ArrayRef<Member> others);
   /// The members of a map are read if `isMap`, otherwise passed over.
-  Value readValue(yaml::Node *node, Origin keyOrigin, bool isMap = false);
-  void readMembers(yaml::MappingNode &map, Value &value);
-  void readItems(yaml::SequenceNode &sequence, Value &list);
+  GivenValue readValue(yaml::Node *node, Origin keyOrigin, bool isMap = false);
+  void readMembers(yaml::MappingNode &map, GivenValue &value);
+  void readItems(yaml::SequenceNode &sequence, GivenValue &list);
   /// The text of a key, or nothing and a diagnostic.
   std::optional<std::string> readName(yaml::KeyValueNode &pair, StringRef what,
                                       Origin &origin);
@@ -94,7 +94,7 @@ static const char *findEmptyItem(StringRef between, int most) {
   return nullptr;
 }
 
-void YAMLReader::readItems(yaml::SequenceNode &sequence, Value &list) {
+void YAMLReader::readItems(yaml::SequenceNode &sequence, GivenValue &list) {
   auto checkCommas = [&](const char *begin, const char *end, int most) {
     if (const char *place = findEmptyItem(StringRef(begin, end - begin), most))
       diagnostics.error({SMLoc::getFromPointer(place)},
@@ -109,7 +109,7 @@ void YAMLReader::readItems(yaml::SequenceNode &sequence, Value &list) {
                                           alias->getName().size() - 1);
     list.items.push_back(readValue(&item, {range.Start}));
     if (isa<yaml::AliasNode>(item)) // Which is refused, once.
-      list.items.back() = {Value::Quoted, "*", {}, {range.Start}};
+      list.items.back() = {GivenValue::Quoted, "*", {}, {range.Start}};
     list.origin.items.push_back(list.items.back().origin.location);
     if (!isa<yaml::ScalarNode>(item))
       continue;
@@ -121,7 +121,7 @@ void YAMLReader::readItems(yaml::SequenceNode &sequence, Value &list) {
               !list.items.empty());
 }
 
-void YAMLReader::readMembers(yaml::MappingNode &map, Value &value) {
+void YAMLReader::readMembers(yaml::MappingNode &map, GivenValue &value) {
   for (yaml::KeyValueNode &pair : map) {
     Member member;
     std::optional<std::string> name = readName(pair, "key", member.origin);
@@ -137,8 +137,9 @@ void YAMLReader::readMembers(yaml::MappingNode &map, Value &value) {
   }
 }
 
-Value YAMLReader::readValue(yaml::Node *node, Origin keyOrigin, bool isMap) {
-  Value value;
+GivenValue YAMLReader::readValue(yaml::Node *node, Origin keyOrigin,
+                                 bool isMap) {
+  GivenValue value;
   value.origin = keyOrigin;
   if (!node)
     return value;
@@ -150,17 +151,17 @@ Value YAMLReader::readValue(yaml::Node *node, Origin keyOrigin, bool isMap) {
     value.text = getText(scalar);
     StringRef raw = scalar->getRawValue();
     bool quoted = raw.starts_with("\"") || raw.starts_with("'");
-    value.kind = quoted ? Value::Quoted : Value::Plain;
+    value.kind = quoted ? GivenValue::Quoted : GivenValue::Plain;
     if (!quoted && isNull(value.text))
-      value.kind = Value::Null;
+      value.kind = GivenValue::Null;
   } else if (auto *block = dyn_cast<yaml::BlockScalarNode>(node)) {
-    value.kind = Value::Quoted;
+    value.kind = GivenValue::Quoted;
     value.text = block->getValue().rtrim('\n').str();
   } else if (auto *sequence = dyn_cast<yaml::SequenceNode>(node)) {
-    value.kind = Value::List;
+    value.kind = GivenValue::List;
     readItems(*sequence, value);
   } else if (auto *map = dyn_cast<yaml::MappingNode>(node)) {
-    value.kind = Value::Map;
+    value.kind = GivenValue::Map;
     if (isMap)
       readMembers(*map, value);
     else
@@ -196,7 +197,7 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
       continue;
     }
     // As in NeMo's section of a model: null says nothing, wherever it stands.
-    if (given.value.kind == Value::Null && isKeyElsewhere(*name))
+    if (given.value.kind == GivenValue::Null && isKeyElsewhere(*name))
       continue;
     if (!checkForeignKey(*name, given.value, given.origin, family, diagnostics))
       diagnostics.error(given.origin, "unknown key '" + *name +
@@ -257,8 +258,8 @@ void YAMLReader::readSections(yaml::MappingNode &map) {
     if (auto *section = dyn_cast_or_null<yaml::MappingNode>(value)) {
       readSection(*name, *section);
     } else {
-      Value given = readValue(value, origin);
-      if (given.kind != Value::Null)
+      GivenValue given = readValue(value, origin);
+      if (given.kind != GivenValue::Null)
         diagnostics.error(origin, "section '" + *name +
                                       "' needs keys with values, but got " +
                                       describe(given));

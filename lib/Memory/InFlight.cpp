@@ -37,14 +37,15 @@ InFlight::Begun InFlight::getBegun(Operation *op) {
 }
 
 /// The first of `buffers` with bytes of `range`, or null.
-static rt::BufferOp findOverlap(ArrayRef<rt::BufferOp> buffers, Range range) {
+static rt::BufferOp findOverlap(ArrayRef<rt::BufferOp> buffers,
+                                ByteRange range) {
   auto found = llvm::find_if(buffers, [&](rt::BufferOp buffer) {
     return getRange(buffer).overlaps(range);
   });
   return found == buffers.end() ? rt::BufferOp() : *found;
 }
 
-static InFlightDiagnostic refuse(Operation *op, StringRef does, Range range,
+static InFlightDiagnostic refuse(Operation *op, StringRef does, ByteRange range,
                                  Operation *begun, StringRef why) {
   InFlightDiagnostic error = op->emitOpError(does)
                              << " bytes " << range << ", " << why;

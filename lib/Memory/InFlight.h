@@ -9,7 +9,7 @@
 #ifndef REPRISE_LIB_MEMORY_INFLIGHT_H
 #define REPRISE_LIB_MEMORY_INFLIGHT_H
 
-#include "Range.h"
+#include "ByteRange.h"
 #include "reprise/Dialect/RT/RTWaitOp.h"
 #include <map>
 

@@ -28,8 +28,8 @@ namespace reprise::memory {
 
 using namespace mlir;
 using namespace reprise;
+using memory::ByteRange;
 using memory::getRange;
-using memory::Range;
 
 namespace {
 /// Which rt.buffer each byte of the arenas was last written through, or through
@@ -37,7 +37,7 @@ namespace {
 /// buffers.
 class ByteMap {
 public:
-  void write(Range range, rt::BufferOp writer) {
+  void write(ByteRange range, rt::BufferOp writer) {
     if (range.begin == range.end)
       return;
     std::map<int64_t, Piece> &pieces = spaces[range.space];
@@ -49,7 +49,7 @@ public:
   }
 
   /// Who wrote `range`, piece by piece; null where nobody did.
-  SmallVector<rt::BufferOp, 2> getWriters(Range range) const {
+  SmallVector<rt::BufferOp, 2> getWriters(ByteRange range) const {
     SmallVector<rt::BufferOp, 2> writers;
     auto space = spaces.find(range.space);
     if (space == spaces.end() || range.begin == range.end)
@@ -71,11 +71,11 @@ public:
   }
 
   /// All that was written, and by whom.
-  SmallVector<std::pair<Range, rt::BufferOp>> getPieces() const {
-    SmallVector<std::pair<Range, rt::BufferOp>> all;
+  SmallVector<std::pair<ByteRange, rt::BufferOp>> getPieces() const {
+    SmallVector<std::pair<ByteRange, rt::BufferOp>> all;
     for (auto &[space, pieces] : spaces)
       for (auto &[begin, piece] : pieces)
-        all.push_back({Range{space, begin, piece.end}, piece.writer});
+        all.push_back({ByteRange{space, begin, piece.end}, piece.writer});
     return all;
   }
 
@@ -138,7 +138,8 @@ private:
   LogicalResult verifyReads(Operation *op, const Access &access);
   LogicalResult verifySharing(Operation *op, const Access &access);
   LogicalResult verifyWrites(Operation *op, const Access &access);
-  LogicalResult verifyMade(Operation *op, rt::BufferOp gradient, Range range);
+  LogicalResult verifyMade(Operation *op, rt::BufferOp gradient,
+                           ByteRange range);
   LogicalResult verifyGradients();
   LogicalResult verifyPartials();
   LogicalResult verifyTerm(Operation *op, const Access &access,
@@ -251,7 +252,7 @@ LogicalResult Verifier::verifySizes() {
       return buffer.emitOpError(
                  "needs elements of integers or floats, but got ")
              << type;
-    Range range = getRange(buffer);
+    ByteRange range = getRange(buffer);
     int64_t offset = range.begin, bytes = getTypeBytes(buffer.getType());
     rt::ArenaAttr arena = plan.getArena(range.space);
     if (!arena)
@@ -320,7 +321,7 @@ LogicalResult Verifier::verifyCategories(rt::ArenaAttr arena,
 
 /// What outlives the schedules is one thing in all of them.
 LogicalResult Verifier::verifyShared(rt::BufferOp buffer) {
-  Range range = getRange(buffer);
+  ByteRange range = getRange(buffer);
   SmallVector<rt::BufferOp, 2> there = step->persistent.getWriters(range);
   if (there.size() != 1 || !there[0] || !(getRange(there[0]) == range) ||
       there[0].getType() != buffer.getType() ||
@@ -481,7 +482,7 @@ LogicalResult Verifier::verifyReads(Operation *op, const Access &access) {
   auto gemm = dyn_cast<rt::GemmOp>(op);
   if (!gemm || !gemm.getAccumulate())
     return success();
-  Range sum = getRange(access.writes[0]);
+  ByteRange sum = getRange(access.writes[0]);
   SmallVector<rt::BufferOp, 2> writers = bytes.getWriters(sum);
   if (writers.size() != 1 || !writers[0] || !(getRange(writers[0]) == sum))
     return op->emitOpError("adds to bytes ")
@@ -494,7 +495,7 @@ LogicalResult Verifier::verifyReads(Operation *op, const Access &access) {
 /// Bytes that are read and written by one op, or written twice.
 LogicalResult Verifier::verifySharing(Operation *op, const Access &access) {
   for (auto [number, write] : llvm::enumerate(access.writes)) {
-    Range range = getRange(write);
+    ByteRange range = getRange(write);
     for (rt::BufferOp other : ArrayRef(access.writes).take_front(number))
       if (getRange(other).overlaps(range))
         return op->emitOpError("writes two outputs to the same bytes, ")
@@ -532,7 +533,7 @@ static bool isInPlace(Operation *op, const Access &access, unsigned write) {
 /// A gradient that starts from nothing is written once, in bytes of its own
 /// from then on, through the buffer that says which it is.
 LogicalResult Verifier::verifyMade(Operation *op, rt::BufferOp gradient,
-                                   Range range) {
+                                   ByteRange range) {
   if (!(getRange(gradient) == range))
     return op->emitOpError("writes bytes ")
            << range << " of " << describe(gradient) << " in "
@@ -705,7 +706,7 @@ LogicalResult Verifier::verifyPushed() {
 /// other micro-batch still needs it.
 LogicalResult Verifier::verifyWrites(Operation *op, const Access &access) {
   for (auto [number, write] : llvm::enumerate(access.writes)) {
-    Range range = getRange(write);
+    ByteRange range = getRange(write);
     rt::BufferOp root = rt::BufferOp(write).getRoot();
     if (root != write && llvm::is_contained(bytes.getWriters(range), root))
       return op->emitOpError("writes bytes ")
@@ -792,7 +793,7 @@ LogicalResult Verifier::verifyGradients() {
     rt::StateAttr state = getState(buffer);
     if (!isUpdate || !state || state.getKind() != rt::StateKind::Gradient)
       continue;
-    Range range = getRange(buffer);
+    ByteRange range = getRange(buffer);
     bool isWritten =
         isMade(buffer)
             ? llvm::all_equal(settled.getWriters(range)) &&
@@ -818,7 +819,7 @@ LogicalResult Verifier::verifyOutputs() {
   for (auto buffer : function.getOps<rt::BufferOp>()) {
     if (!isOutput(getRole(buffer)))
       continue;
-    Range range = getRange(buffer);
+    ByteRange range = getRange(buffer);
     for (rt::BufferOp writer : bytes.getWriters(range))
       if (writer != buffer)
         return buffer.emitOpError("needs bytes ")

@@ -27,7 +27,7 @@ static constexpr StringRef kPasses =
     "function(sroa,early-cse,instcombine,simplifycfg)";
 static constexpr CodeGenOptLevel kLevel = CodeGenOptLevel::None;
 
-static Error failure(const Twine &text) {
+static Error makeError(const Twine &text) {
   return createStringError(inconvertibleErrorCode(), text);
 }
 
@@ -38,7 +38,7 @@ createTargetMachine(const Triple &triple) {
   std::string error;
   const Target *target = TargetRegistry::lookupTarget(triple, error);
   if (!target)
-    return failure(error);
+    return makeError(error);
   return std::unique_ptr<TargetMachine>(
       target->createTargetMachine(triple, "x86-64-v3", "", TargetOptions(),
                                   Reloc::PIC_, std::nullopt, kLevel));
@@ -49,11 +49,11 @@ static Error emitObject(Module &module, TargetMachine &machine,
   std::error_code code;
   raw_fd_ostream stream(path, code);
   if (code)
-    return failure(path + ": " + code.message());
+    return makeError(path + ": " + code.message());
   legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, stream, nullptr,
                                   CodeGenFileType::ObjectFile))
-    return failure("the host's target writes no objects");
+    return makeError("the host's target writes no objects");
   passes.run(module);
   return Error::success();
 }
@@ -79,6 +79,6 @@ Error simulator::writeSharedObject(Module &module, StringRef path) {
       lld::lldMain(arguments, outs(), errs(), {{lld::Gnu, &lld::elf::link}});
   sys::fs::remove(object);
   if (result.retCode != 0)
-    return failure("ld.lld could not link '" + target + "'");
+    return makeError("ld.lld could not link '" + target + "'");
   return Error::success();
 }

@@ -1,4 +1,5 @@
-//===- Range.h - Bytes of an arena ------------------------------*- C++ -*-===//
+//===- ByteRange.h - Bytes of an arena -------------------------*- C++ -*-===//
+//-*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
@@ -10,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef REPRISE_LIB_MEMORY_RANGE_H
-#define REPRISE_LIB_MEMORY_RANGE_H
+#ifndef REPRISE_LIB_MEMORY_BYTERANGE_H
+#define REPRISE_LIB_MEMORY_BYTERANGE_H
 
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Interfaces/CostModel.h"
@@ -19,26 +20,27 @@
 namespace reprise::memory {
 
 /// The bytes from `begin` up to `end` of the arena of `space`.
-struct Range {
+struct ByteRange {
   rt::Space space;
   int64_t begin, end;
 
-  bool operator==(Range other) const {
+  bool operator==(ByteRange other) const {
     return space == other.space && begin == other.begin && end == other.end;
   }
-  bool overlaps(Range other) const {
+  bool overlaps(ByteRange other) const {
     return space == other.space && begin < other.end && other.begin < end;
   }
 };
 
-inline mlir::Diagnostic &operator<<(mlir::Diagnostic &diagnostic, Range range) {
+inline mlir::Diagnostic &operator<<(mlir::Diagnostic &diagnostic,
+                                    ByteRange range) {
   diagnostic << "[" << range.begin << ", " << range.end << ")";
   if (range.space != rt::Space::Device)
     diagnostic << " of the " << rt::stringifySpace(range.space);
   return diagnostic;
 }
 
-inline Range getRange(rt::BufferOp buffer) {
+inline ByteRange getRange(rt::BufferOp buffer) {
   rt::PlaceAttr place = buffer.getPlace();
   int64_t begin = place.getOffset();
   return {place.getSpace(), begin, begin + getTypeBytes(buffer.getType())};
@@ -46,4 +48,4 @@ inline Range getRange(rt::BufferOp buffer) {
 
 } // namespace reprise::memory
 
-#endif // REPRISE_LIB_MEMORY_RANGE_H
+#endif // REPRISE_LIB_MEMORY_BYTERANGE_H
