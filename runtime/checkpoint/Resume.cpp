@@ -9,6 +9,7 @@
 #include "Resume.h"
 
 #include "HubConfig.h"
+#include "TensorReader.h"
 #include "runtime/base/Crc32c.h"
 #include "runtime/text/Json.h"
 
@@ -438,11 +439,11 @@ bool Checkpoint::open(ThreadPool &pool, Resumed &resumed, Error &error) {
 bool Checkpoint::load(Arena &arena, ThreadPool &pool, Error &error) const {
   int count = tensors.numParameters();
   // Moments may be infinite and training still go on; the sums are right.
-  return tensors.read(parameters, sources.begin(), 0, count,
-                      /*onlyFinite=*/false, arena, pool, error) &&
-         tensors.read(moments, sources.begin() + count, count,
-                      tensors.size() - count, /*onlyFinite=*/false, arena, pool,
-                      error);
+  return TensorReader(tensors, parameters, arena, pool)
+             .read(sources.begin(), 0, count, /*onlyFinite=*/false, error) &&
+         TensorReader(tensors, moments, arena, pool)
+             .read(sources.begin() + count, count, tensors.size() - count,
+                   /*onlyFinite=*/false, error);
 }
 
 //===----------------------------------------------------------------------===//
