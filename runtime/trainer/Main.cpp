@@ -724,60 +724,68 @@ static int trainInRanks(Program &program, Error &error) {
                     : runRanks(settings, trainAsRank, &program, error);
 }
 
-int reprise::runtime::trainingMain(int argc, char **argv,
-                                   const RepriseModel *const *models,
-                                   int numModels) {
-  const RepriseModel &model = *models[0]; // All say the same of the program.
-  const char *program = programName(argc > 0 ? argv[0] : nullptr);
-  Error error;
-  auto fail = [&](ExitStatus status) {
-    fflush(stdout);
-    if (!error.text[0]) // Another rank says it.
-      return int(status);
-    if (error.hasPlace)
-      fprintf(stderr, "%s\n", error.text);
-    else
-      fprintf(stderr, "%s: error: %s\n", program, error.text);
+/// Says what went wrong, unless another rank does.
+static int fail(const char *program, const Error &error, ExitStatus status) {
+  fflush(stdout);
+  if (!error.text[0])
     return int(status);
-  };
-  if (model.abiVersion != REPRISE_ABI_VERSION) {
-    error.set("the model was compiled for version %u of the interface, but "
-              "this runtime has version %u; compile it again",
-              model.abiVersion, REPRISE_ABI_VERSION);
-    return fail(ExitStatus::Failed);
-  }
-  Program all = {models, numModels, {}, findLaunch()};
-  // All ranks refuse the same, and one of them says it: when it has, a launcher
-  // ends the others.
-  auto refuse = [&] {
-    if (all.launch.rank > 0)
-      sleep(3);
-    return fail(ExitStatus::WrongOption);
-  };
-  Options &options = all.options;
-  if (!parseOptions(argc, argv, model, options, error))
-    return refuse();
-  if (options.help) {
-    printHelp(program, model);
-    return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
-  }
-  if (options.version || options.describe) {
-    options.version ? printVersion(models, numModels)
-                    : printDescription(models, numModels);
-    return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
-  }
-  if (!checkLaunch(all.launch, model, options.ranks, error))
-    return refuse();
+  if (error.hasPlace)
+    fprintf(stderr, "%s\n", error.text);
+  else
+    fprintf(stderr, "%s: error: %s\n", program, error.text);
+  return int(status);
+}
+
+/// Trains with the options that were given, in all ranks.
+static ExitStatus trainAll(Program &program, int argc, char **argv,
+                           Error &error) {
   // A log that nobody reads any more is an error like others, not the end; and
   // so is a file that may not grow.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
-  Transport alone;
-  ExitStatus status = ExitStatus::Failed;
-  if (countRanks(model) == 1)
-    status = train(all, options, alone, error);
-  else if (all.mark.find(argc, argv, error))
-    status = ExitStatus(trainInRanks(all, error));
-  bool isGood = status == ExitStatus::Finished || status == ExitStatus::Stopped;
-  return isGood ? int(status) : fail(status);
+  if (countRanks(*program.models[0]) == 1) {
+    Transport alone;
+    return train(program, program.options, alone, error);
+  }
+  return program.mark.find(argc, argv, error)
+             ? ExitStatus(trainInRanks(program, error))
+             : ExitStatus::Failed;
+}
+
+int reprise::runtime::trainingMain(int argc, char **argv,
+                                   const RepriseModel *const *models,
+                                   int numModels) {
+  const RepriseModel &model = *models[0]; // All say the same of the program.
+  const char *name = programName(argc > 0 ? argv[0] : nullptr);
+  Error error;
+  if (model.abiVersion != REPRISE_ABI_VERSION) {
+    error.set("the model was compiled for version %u of the interface, but "
+              "this runtime has version %u; compile it again",
+              model.abiVersion, REPRISE_ABI_VERSION);
+    return fail(name, error, ExitStatus::Failed);
+  }
+  Program program = {models, numModels, {}, findLaunch()};
+  const Options &options = program.options;
+  bool isGood = parseOptions(argc, argv, model, program.options, error);
+  bool isToRun = !options.help && !options.version && !options.describe;
+  if (isGood && isToRun)
+    isGood = checkLaunch(program.launch, model, options.ranks, error);
+  if (!isGood) {
+    // All ranks refuse the same, and one of them says it: when it has, a
+    // launcher ends the others.
+    if (program.launch.rank > 0)
+      sleep(3);
+    return fail(name, error, ExitStatus::WrongOption);
+  }
+  if (options.help)
+    printHelp(name, model);
+  else if (options.version)
+    printVersion(models, numModels);
+  else if (options.describe)
+    printDescription(models, numModels);
+  if (!isToRun)
+    return Log::flush(error) ? 0 : fail(name, error, ExitStatus::Failed);
+  ExitStatus status = trainAll(program, argc, argv, error);
+  isGood = status == ExitStatus::Finished || status == ExitStatus::Stopped;
+  return isGood ? int(status) : fail(name, error, status);
 }
