@@ -12,6 +12,7 @@
 #include "Outputs.h"
 #include "Saves.h"
 #include "Schedule.h"
+#include "StepInputs.h"
 #include "runtime/base/Outliers.h"
 #include "runtime/base/Targets.h"
 #include "runtime/base/Text.h"
@@ -19,8 +20,6 @@
 #include "runtime/checkpoint/Dump.h"
 #include "runtime/checkpoint/HubConfig.h"
 #include "runtime/compute/Cpu.h"
-#include "runtime/data/BatchReader.h"
-#include "runtime/data/Data.h"
 #include "runtime/device/Executor.h"
 #include "runtime/device/Init.h"
 #include "runtime/device/Peak.h"
@@ -67,7 +66,10 @@ public:
         ranks(ranks), device(slot.make(placement, options, arena, pool, ranks)),
         executor(model, arena, device), log(model, options, ranks.engine()),
         metrics(model), measures(model), dump(model), costs(model),
-        timeline(model), tensors(model, ranks.rank()),
+        timeline(model),
+        inputs(model, options, executor, device, isFirst() ? &dump : nullptr,
+               dataShardOf(model, ranks.rank())),
+        tensors(model, ranks.rank()),
         saves(model, options, tensors, arena, pool, ranks, log),
         inference(model, options, arena, executor, ranks,
                   Interrupts::stopFlag()) {
@@ -82,7 +84,6 @@ public:
 
 private:
   bool prepare(Error &error);
-  bool openData(Error &error);
   void warn();
   void findPeak();
   bool loadStates(Error &error);
@@ -95,9 +96,6 @@ private:
   bool areNumbers(const StepReport &report, Error &error);
   bool takeResults(StepReport &report, Error &error);
   bool updateApart(StepReport &report, Error &error);
-  bool writeInputs(int64_t step, int64_t first, Error &error);
-  bool haveInputs(int64_t step, int64_t first, Error &error);
-  void writeNextInputs(int64_t step, int64_t first);
   bool isDumped(int64_t step) const {
     return options.dump && step + 1 == options.steps;
   }
@@ -117,10 +115,6 @@ private:
   Placement &placement;
   Transport &ranks;
   ThreadPool pool;
-  Tokenizer tokenizer;
-  TokenFormat format;
-  TrainingData data;
-  BatchReader reader;
   Arena arena;
   DeviceSlot slot;
   Device &device;
@@ -133,6 +127,7 @@ private:
   Costs costs;
   Timeline timeline;
   MemoryCheck check;
+  StepInputs inputs;
   ModelTensors tensors;
   struct {
     WeightsReport weights = {};
@@ -149,49 +144,19 @@ private:
   RankReport own;
   Inference inference;
   Interrupts interrupts;
-  /// The first micro-batch whose inputs were written ahead, and what went
-  /// wrong.
-  struct {
-    int64_t step = -1, first = 0;
-    bool good = true;
-    Error error;
-  } ahead;
 };
 
 } // namespace
 
-bool Trainer::openData(Error &error) {
-  format.type = options.dtype;
-  format.pool = &pool;
-  if (options.tokenizer) {
-    if (!tokenizer.load(options.tokenizer, error))
-      return false;
-    if (tokenizer.vocabSize() > model.vocabSize)
-      return error.set("'%s' has tokens up to %" PRId64 ", but the model's "
-                       "vocabulary has %" PRId64 ", 0 to %" PRId64
-                       "; compile with a vocab_size of at least %" PRId64,
-                       tokenizer.path(), tokenizer.vocabSize() - 1,
-                       model.vocabSize, model.vocabSize - 1,
-                       tokenizer.vocabSize());
-    format.tokenizer = &tokenizer;
-  }
-  if (options.data.size() == 0) // Only steps need data.
-    return true;
-  BatchShape batch = {model.microBatchesPerRank, model.microBatchSize,
-                      model.seqLength, dataShardOf(model, ranks.rank()),
-                      model.reductionGroups};
-  return data.open(options, format, batch, model.vocabSize, error) &&
-         reader.start(data, options.steps, error);
-}
-
 bool Trainer::prepare(Error &error) {
   if (!checkOutputs(options, error) ||
-      !pool.start(int(options.threads), error) || !openData(error))
+      !pool.start(int(options.threads), error) || !inputs.open(pool, error))
     return false;
-  began.data = markOf(data.stream(), format.tokenizer);
+  const TrainingData &data = inputs.data();
+  began.data = markOf(data.stream(), inputs.format().tokenizer);
   if (options.data.size() == 0)
     began.data.isText = wasTrainedOnBytes(options);
-  if (!inference.open(format, began.data.isText, pool, error) ||
+  if (!inference.open(inputs.format(), began.data.isText, pool, error) ||
       !executor.prepare(options.profile || options.costs || options.trace,
                         ranks.rank(), error))
     return false;
@@ -275,51 +240,9 @@ bool Trainer::loadStates(Error &error) {
       !roundParameters(model, arena, pool, error, &ranks) ||
       !fillRotaries(model, arena, pool, error))
     return false;
+  const Tokenizer *tokenizer = inputs.format().tokenizer;
   return saves.start(began.resumed, began.data,
-                     options.tokenizer ? tokenizer.path() : nullptr, error);
-}
-
-/// Writes the inputs of the micro-batches from `first` on that run at a time.
-bool Trainer::writeInputs(int64_t step, int64_t first, Error &error) {
-  DeviceInputs &inputs = device.nextInputs();
-  if (!inputs.begin(error))
-    return false;
-  for (int64_t i = 0; i < inputs.count(); ++i) {
-    MicroBatch batch = executor.inputs(i);
-    if (!reader.take(step, first + i, batch.tokens, batch.targets, error))
-      return false;
-    batch.rng[0] = uint32_t(options.seed);
-    batch.rng[1] = uint32_t(options.seed >> 32);
-    batch.rng[2] = uint32_t(step);
-    batch.rng[3] = uint32_t(data.batch().globalMicroBatch(first + i));
-    if (isDumped(step) && isFirst())
-      dump.keepInputs(first + i, batch);
-  }
-  return inputs.send(error);
-}
-
-/// Writes them unless that was done ahead.
-bool Trainer::haveInputs(int64_t step, int64_t first, Error &error) {
-  if (ahead.step != step || ahead.first != first)
-    return writeInputs(step, first, error);
-  if (!ahead.good)
-    error = ahead.error;
-  return ahead.good;
-}
-
-/// Ahead, if the device is busy meanwhile: those behind `first`. What goes
-/// wrong is said when it is their turn.
-void Trainer::writeNextInputs(int64_t step, int64_t first) {
-  first += device.nextInputs().count();
-  if (first == model.microBatchesPerRank) {
-    ++step;
-    first = 0;
-  }
-  if (!device.isAhead() || step == options.steps)
-    return;
-  ahead.step = step;
-  ahead.first = first;
-  ahead.good = writeInputs(step, first, ahead.error);
+                     tokenizer ? tokenizer->path() : nullptr, error);
 }
 
 /// Begins forward and backward of a step, and unless `isApart` its update.
@@ -329,13 +252,13 @@ bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
     Turn turn = turnFrom(model, begin, atOnce);
     int64_t first = model.program[begin].microBatch;
     bool isLast = turn.end == model.numEntries;
-    if (!haveInputs(step, first, error)) {
+    if (!inputs.write(step, first, error)) {
       isWhole = true; // Nothing has been updated.
       return false;
     }
     if (!executor.runTurn(turn, isApart, error))
       return false;
-    writeNextInputs(step, first);
+    inputs.writeAhead(step, first);
     if (!isLast && !device.isAhead())
       showLife(first + atOnce);
     begin = turn.end;
