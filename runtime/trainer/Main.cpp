@@ -418,7 +418,7 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   own.plannedBytes = double(executor.plannedBytes());
   own.highWaterBytes = double(highWater);
   own.sentBytes = double(device.sentBytes());
-  own.savedBytes = double(saves.writtenBytes());
+  own.savedBytes = double(saves.ownPart().writtenBytes());
   List<RankReport> reports;
   if (ranks.size() > 1 && !gather(ranks, own, reports, error))
     return false;
@@ -427,7 +427,8 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   if (stepsDone > 0 || options.json) {
     DeviceMemory inUse;
     bool isKnown = device.measure(inUse);
-    log.memory(arena, isKnown ? &inUse : nullptr, saves.copyBytes());
+    log.memory(arena, isKnown ? &inUse : nullptr,
+               saves.ownPart().source().copyBytes());
     if (!reports.empty())
       log.ranks(reports);
     if (!options.json)
