@@ -65,7 +65,6 @@ private:
   void measure(FloatAttr weight);
   /// Makes room for the measures that terms are of.
   void addTotals();
-  void setLossScope(Operation *op, StringRef name);
   /// `sum` and the term of this micro-batch, times `weight` if there is one.
   Value addUp(Value sum, Value term, FloatAttr weight, StringRef name);
   bool isMeasured(Value value, StringAttr name);
@@ -75,7 +74,6 @@ private:
   Value addUpSoFar(Value sum, Value measured, StringRef name);
   /// Appends to what the function returns.
   void addResult(Value value, StringRef role, StringRef name);
-  bool isBorder(unsigned argument);
   /// Marks what depends on a trainable parameter: these values get cotangents.
   void findActive();
   LogicalResult differentiate(Operation *op);
@@ -83,6 +81,11 @@ private:
   /// The cotangent of a result of `op`, of a type that its derivative takes, or
   /// null.
   Value getCotangent(Operation *op, Value result);
+  /// Returns the gradients of the first arguments, those of @forward.
+  LogicalResult addGradients(unsigned numArguments, Operation *backward);
+  /// The sum of a parameter's gradients, with that of this micro-batch.
+  Value accumulate(ParameterAttr parameter, Value gradient,
+                   Operation *backward);
   /// Appends an argument to the block; run() fits the signature in the end, at
   /// once, since signatures are uniqued and there are thousands of arguments.
   Value addArgument(Type type, StringRef role, StringRef name);
@@ -156,7 +159,7 @@ static ParameterAttr getParameter(func::FuncOp function, unsigned index) {
 
 /// Whether an argument is what the chunk before passes on, with parameters to
 /// train there or further before.
-bool Differentiator::isBorder(unsigned argument) {
+static bool isBorder(func::FuncOp function, unsigned argument) {
   auto input = function.getArgAttrOfType<StringAttr>(argument, kInputAttr);
   return input && input.getValue() == kBorder &&
          !function.getArgAttr(argument, kUntrainedAttr);
@@ -166,7 +169,7 @@ void Differentiator::findActive() {
   active = reprise::findActive(block, [&](BlockArgument argument) {
     ParameterAttr parameter = getParameter(function, argument.getArgNumber());
     return (parameter && !parameter.getFrozen()) ||
-           isBorder(argument.getArgNumber());
+           isBorder(function, argument.getArgNumber());
   });
 }
 
@@ -286,6 +289,11 @@ bool Differentiator::isMeasured(Value value, StringAttr name) {
   return false;
 }
 
+static void setLossScope(Operation *op, StringRef name) {
+  op->setAttr(kScopeAttr, ScopeAttr::get(op->getContext(), -1,
+                                         getName(ModuleKind::Loss), name));
+}
+
 Value Differentiator::addUpSoFar(Value sum, Value measured, StringRef name) {
   SmallVector<Operation *> readers;
   for (Operation &op : block)
@@ -308,11 +316,6 @@ Value Differentiator::addUpSoFar(Value sum, Value measured, StringRef name) {
     reader->removeAttr(kSoFarAttr);
   }
   return total;
-}
-
-void Differentiator::setLossScope(Operation *op, StringRef name) {
-  op->setAttr(kScopeAttr, ScopeAttr::get(builder.getContext(), -1,
-                                         getName(ModuleKind::Loss), name));
 }
 
 Value Differentiator::addUp(Value sum, Value term, FloatAttr weight,
@@ -397,6 +400,55 @@ Operation *Differentiator::seed() {
   return backward;
 }
 
+Value Differentiator::accumulate(ParameterAttr parameter, Value gradient,
+                                 Operation *backward) {
+  // Right behind the last contribution, so that no gradient outlives it.
+  OpBuilder::InsertionGuard guard(builder);
+  // Of what is added to what a chunk passes on, it is an argument.
+  Operation *last = gradient.getDefiningOp();
+  if (!last)
+    last = backward;
+  builder.setInsertionPointAfter(last);
+  Value sum =
+      addArgument(gradient.getType(), kGradientAttr, parameter.getName());
+  auto total = AccumulateOp::create(builder, gradient.getLoc(), sum, gradient);
+  if (ScopeAttr scope = getScope(last))
+    total->setAttr(kScopeAttr, scope);
+  return total;
+}
+
+LogicalResult Differentiator::addGradients(unsigned numArguments,
+                                           Operation *backward) {
+  for (unsigned index = 0; index < numArguments; ++index) {
+    ParameterAttr parameter = getParameter(function, index);
+    Value cotangent = cotangents.lookup(block.getArgument(index));
+    if (isBorder(function, index)) {
+      if (!cotangent)
+        return function.emitError("needs what the chunk before passes on to be "
+                                  "read, but it is not");
+      addResult(cotangent, kOutputAttr, kBorderGradient);
+      continue;
+    }
+    if (!parameter || parameter.getFrozen())
+      continue;
+    if (!cotangent)
+      return function.emitError("needs the loss to depend on the parameter '")
+             << parameter.getName() << "', but it does not; freeze it";
+    addResult(accumulate(parameter, cotangent, backward), kGradientAttr,
+              parameter.getName());
+  }
+  return success();
+}
+
+/// Marks have said what they had to say by the end of backward.
+static void removeMarks(ArrayRef<Operation *> forward) {
+  for (Operation *op : forward)
+    if (auto mark = dyn_cast<GradientMark>(op)) {
+      op->getResult(0).replaceAllUsesWith(mark.getMarked());
+      op->erase();
+    }
+}
+
 LogicalResult Differentiator::run() {
   if (failed(check()))
     return failure();
@@ -412,44 +464,10 @@ LogicalResult Differentiator::run() {
   for (Operation *op : llvm::reverse(forward))
     if (failed(differentiate(op)))
       return failure();
-  // They have said what they had to say.
-  for (Operation *op : forward)
-    if (auto mark = dyn_cast<GradientMark>(op)) {
-      op->getResult(0).replaceAllUsesWith(mark.getMarked());
-      op->erase();
-    }
+  removeMarks(forward);
+  if (failed(addGradients(numArguments, backward)))
+    return failure();
 
-  for (unsigned index = 0; index < numArguments; ++index) {
-    ParameterAttr parameter = getParameter(function, index);
-    Value argument = block.getArgument(index);
-    Value cotangent = cotangents.lookup(argument);
-    if (isBorder(index)) {
-      if (!cotangent)
-        return function.emitError("needs what the chunk before passes on to be "
-                                  "read, but it is not");
-      addResult(cotangent, kOutputAttr, kBorderGradient);
-      continue;
-    }
-    if (!parameter || parameter.getFrozen())
-      continue;
-    if (!cotangent)
-      return function.emitError("needs the loss to depend on the parameter '")
-             << parameter.getName() << "', but it does not; freeze it";
-    // Right behind the last contribution, so that no gradient outlives it.
-    OpBuilder::InsertionGuard guard(builder);
-    // Of what is added to what a chunk passes on, it is an argument.
-    Operation *last = cotangent.getDefiningOp();
-    if (!last)
-      last = backward;
-    builder.setInsertionPointAfter(last);
-    Value sum =
-        addArgument(argument.getType(), kGradientAttr, parameter.getName());
-    auto accumulate =
-        AccumulateOp::create(builder, cotangent.getLoc(), sum, cotangent);
-    if (ScopeAttr scope = getScope(last))
-      accumulate->setAttr(kScopeAttr, scope);
-    addResult(accumulate, kGradientAttr, parameter.getName());
-  }
   exit->setOperands(results);
   function.setName(kStepFunction);
   function.setType(builder.getFunctionType(block.getArgumentTypes(),

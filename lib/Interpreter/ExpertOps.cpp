@@ -456,6 +456,49 @@ static FailureOr<bool> evaluateBalance(Operation *op, const Frame &frame) {
       .Default([&](Operation *op) { return evaluateModelBalance(op, frame); });
 }
 
+static void permute(const Frame &frame) {
+  for (int64_t e = 0; e < frame.out().size(); ++e)
+    frame.out().values[e] = frame.in(0).values[int64_t(frame.in(1).values[e])];
+}
+
+static void gateWeight(const Frame &frame) {
+  for (int64_t t = 0; t < frame.out().size(); ++t)
+    frame.out().values[t] = sigmoid(frame.in(0).values[t]);
+}
+
+static void gateWeightBackward(const Frame &frame) {
+  for (int64_t t = 0; t < frame.out().size(); ++t) {
+    double w = frame.in(0).values[t];
+    frame.out().values[t] = frame.in(1).values[t] * w * (1 - w);
+  }
+}
+
+/// The ops that bring rows to experts and back; whether `op` is one.
+static FailureOr<bool> evaluateRows(Operation *op, const Frame &frame) {
+  return TypeSwitch<Operation *, FailureOr<bool>>(op)
+      .Case([&](SortRowsOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(0), frame.out(2).size() - 1)))
+          return failure();
+        return sortRows(op, frame), true;
+      })
+      .Case([&](PermuteOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(1), frame.in(0).size())))
+          return failure();
+        return permute(frame), true;
+      })
+      .Case([&](DispatchOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(1), frame.in(2).size())))
+          return failure();
+        return dispatch(frame), true;
+      })
+      .Case([&](CombineOp op) -> FailureOr<bool> {
+        if (failed(check(op, frame.in(2), frame.in(0).rows())))
+          return failure();
+        return combine(frame), true;
+      })
+      .Default([&](Operation *op) { return evaluateBalance(op, frame); });
+}
+
 FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
                                               const Frame &frame) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
@@ -470,29 +513,6 @@ FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
           return failure();
         return expertWeightsBackward(op, frame), true;
       })
-      .Case([&](SortRowsOp op) -> FailureOr<bool> {
-        if (failed(check(op, frame.in(0), frame.out(2).size() - 1)))
-          return failure();
-        return sortRows(op, frame), true;
-      })
-      .Case([&](PermuteOp op) -> FailureOr<bool> {
-        if (failed(check(op, frame.in(1), frame.in(0).size())))
-          return failure();
-        for (int64_t e = 0; e < frame.out().size(); ++e)
-          frame.out().values[e] =
-              frame.in(0).values[int64_t(frame.in(1).values[e])];
-        return true;
-      })
-      .Case([&](DispatchOp op) -> FailureOr<bool> {
-        if (failed(check(op, frame.in(1), frame.in(2).size())))
-          return failure();
-        return dispatch(frame), true;
-      })
-      .Case([&](CombineOp op) -> FailureOr<bool> {
-        if (failed(check(op, frame.in(2), frame.in(0).rows())))
-          return failure();
-        return combine(frame), true;
-      })
       .Case([&](GroupedLinearOp op) {
         return multiply(frame, bool(op.getOrder()), /*isBackward=*/false), true;
       })
@@ -502,21 +522,12 @@ FailureOr<bool> interpreter::evaluateExpertOp(Operation *op,
       .Case([&](GroupedLinearBackwardWeightOp op) {
         return multiplyForWeight(op, frame), true;
       })
-      .Case([&](GateWeightOp) {
-        for (int64_t t = 0; t < frame.out().size(); ++t)
-          frame.out().values[t] = sigmoid(frame.in(0).values[t]);
-        return true;
-      })
-      .Case([&](GateWeightBackwardOp) {
-        for (int64_t t = 0; t < frame.out().size(); ++t) {
-          double w = frame.in(0).values[t];
-          frame.out().values[t] = frame.in(1).values[t] * w * (1 - w);
-        }
-        return true;
-      })
+      .Case([&](GateWeightOp) { return gateWeight(frame), true; })
+      .Case(
+          [&](GateWeightBackwardOp) { return gateWeightBackward(frame), true; })
       .Case([&](WeightedSwiGLUOp) { return weightedSwiGLU(frame), true; })
       .Case([&](WeightedSwiGLUBackwardOp) {
         return weightedSwiGLUBackward(frame), true;
       })
-      .Default([&](Operation *op) { return evaluateBalance(op, frame); });
+      .Default([&](Operation *op) { return evaluateRows(op, frame); });
 }

@@ -52,6 +52,8 @@ private:
   bool hasLibrary();
   bool makesSquares(Operation *matmul, Operation *last);
   void putInPlace(Group &group, unsigned index);
+  Group getGroup(unsigned index);
+  void nameMakers(rt::LaunchOp launch, const Group &group);
   void formLaunch(unsigned index);
 
   func::FuncOp function;
@@ -262,19 +264,13 @@ void ScheduleFormer::putInPlace(Group &group, unsigned index) {
   }
 }
 
-void ScheduleFormer::formLaunch(unsigned index) {
+Group ScheduleFormer::getGroup(unsigned index) {
   const Unit &unit = units.all[index];
   Group group(unit.ops);
-  int64_t flops = 0;
   for (Operation *op : unit.ops) {
-    // What is made on the way of a gradient is a part of it.
-    auto cost = dyn_cast<CostModel>(op);
-    if (cost && !op->hasAttr(remat::kFreeAttr))
-      flops += cost.getFlops();
-    for (Value operand : op->getOperands()) {
+    for (Value operand : op->getOperands())
       if (!units.isInside(operand.getDefiningOp(), index))
         group.inputs.insert(operand);
-    }
     // What nobody reads is kept where the op makes it beside another, so that
     // equal ops share a kernel.
     for (Value result : op->getResults()) {
@@ -285,23 +281,61 @@ void ScheduleFormer::formLaunch(unsigned index) {
         group.outputs.insert(result);
     }
   }
+  return group;
+}
+
+/// But for what is made on the way of a gradient, which is a part of it.
+static int64_t countFlops(const Unit &unit) {
+  int64_t flops = 0;
+  for (Operation *op : unit.ops)
+    if (auto cost = dyn_cast<CostModel>(op);
+        cost && !op->hasAttr(remat::kFreeAttr))
+      flops += cost.getFlops();
+  return flops;
+}
+
+/// The op that the launch of a unit has its name and attributes from.
+static Operation *getOrigin(const Unit &unit) {
+  if (unit.rows)
+    return unit.rows;
+  // What adds a sum up may come long after the launch that does so.
+  Operation *first = unit.ops.front();
+  bool isOfFirst = canStartFromSum(first) || first->hasTrait<OneOfMany>();
+  return isOfFirst ? first : unit.ops.back();
+}
+
+/// Where the launch of a unit stands.
+static Operation *getPlace(const Unit &unit) {
+  Operation *place = unit.ops.back();
+  for (Operation *op : unit.ops)
+    if (canStartFromSum(op))
+      place = op;
+  return place;
+}
+
+/// Says which op makes each output, where the launch's name does not.
+void ScheduleFormer::nameMakers(rt::LaunchOp launch, const Group &group) {
+  SmallVector<Attribute> makers;
+  for (Value output : group.outputs)
+    makers.push_back(
+        builder.getStringAttr(schedule.getLaunchName(getMaker(output))));
+  bool isOfName = llvm::all_of(makers, [&](Attribute maker) {
+    return maker == launch->getAttr(rt::kNameAttr);
+  });
+  if (!group.ops.front()->hasTrait<OneOfMany>() && !isOfName)
+    launch->setAttr(rt::kMadeByAttr, builder.getArrayAttr(makers));
+}
+
+void ScheduleFormer::formLaunch(unsigned index) {
+  const Unit &unit = units.all[index];
+  Group group = getGroup(index);
   if (group.outputs.empty())
     return;
 
   putInPlace(group, index);
   func::FuncOp kernel = kernels.getKernel(group);
   SmallVector<int64_t> ids = kernels.getIds(unit.ops);
-  // What adds a sum up may come long after the launch that does so.
-  bool isMerged = canStartFromSum(unit.ops.front());
-  bool isOfMany = unit.ops.front()->hasTrait<OneOfMany>();
-  Operation *origin = isMerged || isOfMany ? unit.ops.front() : unit.ops.back();
-  if (unit.rows)
-    origin = unit.rows;
-  Operation *place = unit.ops.back();
-  for (Operation *op : unit.ops)
-    if (canStartFromSum(op))
-      place = op;
-  builder.setInsertionPoint(place);
+  builder.setInsertionPoint(getPlace(unit));
   // A launch comes from all of its ops, in their order.
   SmallVector<Location> locs =
       llvm::map_to_vector(unit.ops, [](Operation *op) { return op->getLoc(); });
@@ -310,17 +344,9 @@ void ScheduleFormer::formLaunch(unsigned index) {
       kernel.getResultTypes(), kernel.getSymName(), group.inputs.getArrayRef(),
       ValueRange(),
       ids.empty() ? DenseI64ArrayAttr() : builder.getDenseI64ArrayAttr(ids),
-      flops);
-  schedule.annotate(launch, origin, unit.ops);
-  SmallVector<Attribute> makers;
-  for (Value output : group.outputs)
-    makers.push_back(
-        builder.getStringAttr(schedule.getLaunchName(getMaker(output))));
-  bool isOfName = llvm::all_of(makers, [&](Attribute maker) {
-    return maker == launch->getAttr(rt::kNameAttr);
-  });
-  if (!isOfMany && !isOfName)
-    launch->setAttr(rt::kMadeByAttr, builder.getArrayAttr(makers));
+      countFlops(unit));
+  schedule.annotate(launch, getOrigin(unit), unit.ops);
+  nameMakers(launch, group);
   for (auto [output, result] :
        llvm::zip(group.outputs.takeVector(), launch.getResults()))
     output.replaceAllUsesWith(result);

@@ -75,10 +75,10 @@ static SmallVector<Operation *> getElementwiseRun(ArrayRef<Operation *> ops) {
   return run;
 }
 
-/// The gradient of the loss `op`, if it comes next.
-static Operation *getGradient(GradientBeside op, ArrayRef<Operation *> rest) {
-  bool isNext = op && !rest.empty() &&
-                cast<LogitsLoss>(op.getOperation()).isGradient(rest.front());
+/// The gradient of the loss `op`, if it is one and that comes next.
+static Operation *getGradient(Operation *op, ArrayRef<Operation *> rest) {
+  bool isNext = isa<GradientBeside>(op) && !rest.empty() &&
+                cast<LogitsLoss>(op).isGradient(rest.front());
   return isNext ? rest.front() : nullptr;
 }
 
@@ -87,11 +87,40 @@ static void replace(LoopBuilder &loops, Operation *op, ArrayRef<Value> values) {
     result.replaceAllUsesWith(loops.storedAs(value, result.getType()));
 }
 
+static void convertLoss(OpBuilder &builder, Operation *loss,
+                        Operation *gradient) {
+  builder.setInsertionPointAfter(gradient);
+  LoopBuilder loops(builder, loss->getLoc());
+  Values results =
+      cast<GradientBeside>(loss).buildWithGradient(loops, gradient);
+  unsigned count = loss->getNumResults();
+  replace(loops, loss, ArrayRef(results).take_front(count));
+  replace(loops, gradient, ArrayRef(results).drop_front(count));
+}
+
+/// Converts `op`, and `running`, unless null, which adds its result to a sum.
+static LogicalResult convertAlone(OpBuilder &builder, Operation *op,
+                                  RunningSum running) {
+  Operation *replaced = running ? running.getOperation() : op;
+  builder.setInsertionPointAfter(replaced);
+  LoopBuilder loops(builder, op->getLoc());
+  Values results;
+  if (auto sum = dyn_cast<SumBody>(op))
+    results.push_back(
+        sum.buildSum(loops, running ? running.getSum() : Value()));
+  else if (auto body = dyn_cast<LoopBody>(op))
+    results = body.buildLoops(loops);
+  else
+    return op->emitOpError("needs a form as loops to be in the kernel @")
+           << op->getParentOfType<func::FuncOp>().getName() << ", but has none";
+  replace(loops, replaced, results);
+  return success();
+}
+
 LogicalResult ConvertNNToLinalg::convertBody() {
-  func::FuncOp kernel = getOperation();
   SmallVector<Operation *> ops, old;
   DenseMap<Operation *, RunningSum> sums;
-  for (Operation &op : kernel.getBody().getOps()) {
+  for (Operation &op : getOperation().getBody().getOps()) {
     if (!isa_and_present<nn::NNDialect>(op.getDialect()))
       continue;
     old.push_back(&op);
@@ -101,7 +130,7 @@ LogicalResult ConvertNNToLinalg::convertBody() {
       ops.push_back(&op);
   }
 
-  OpBuilder builder(kernel.getContext());
+  OpBuilder builder(&getContext());
   for (ArrayRef<Operation *> rest = ops; !rest.empty();) {
     Operation *op = rest.front();
     SmallVector<Operation *> run = getElementwiseRun(rest);
@@ -110,33 +139,12 @@ LogicalResult ConvertNNToLinalg::convertBody() {
       builder.setInsertionPointAfter(run.back());
       LoopBuilder loops(builder, op->getLoc());
       convertElementwise(loops, run);
-      continue;
-    }
-    auto loss = dyn_cast<GradientBeside>(op);
-    if (Operation *backward = getGradient(loss, rest)) {
+    } else if (Operation *gradient = getGradient(op, rest)) {
       rest = rest.drop_front();
-      builder.setInsertionPointAfter(backward);
-      LoopBuilder loops(builder, op->getLoc());
-      Values results = loss.buildWithGradient(loops, backward);
-      replace(loops, op, ArrayRef(results).take_front(op->getNumResults()));
-      replace(loops, backward,
-              ArrayRef(results).drop_front(op->getNumResults()));
-      continue;
+      convertLoss(builder, op, gradient);
+    } else if (failed(convertAlone(builder, op, sums.lookup(op)))) {
+      return failure();
     }
-    RunningSum running = sums.lookup(op);
-    Operation *replaced = running ? running.getOperation() : op;
-    builder.setInsertionPointAfter(replaced);
-    LoopBuilder loops(builder, op->getLoc());
-    Values results;
-    if (auto sum = dyn_cast<SumBody>(op))
-      results.push_back(
-          sum.buildSum(loops, running ? running.getSum() : Value()));
-    else if (auto body = dyn_cast<LoopBody>(op))
-      results = body.buildLoops(loops);
-    else
-      return op->emitOpError("needs a form as loops to be in the kernel @")
-             << kernel.getName() << ", but has none";
-    replace(loops, replaced, results);
   }
   for (Operation *op : llvm::reverse(old))
     op->erase();

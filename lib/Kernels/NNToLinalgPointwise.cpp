@@ -321,64 +321,100 @@ void kernels::attachElementBodies(MLIRContext &context) {
   AdamWOp::attachInterface<AdamWElement>(context);
 }
 
-void kernels::convertElementwise(LoopBuilder &loops,
-                                 ArrayRef<Operation *> ops) {
-  auto shape = cast<ShapedType>(ops.front()->getResult(0).getType());
-  int64_t numElements = shape.getNumElements();
-  DenseSet<Operation *> members(ops.begin(), ops.end());
+namespace {
+/// One loop over the elements of several ops of one shape.
+class ElementLoop {
+public:
+  ElementLoop(LoopBuilder &loops, ArrayRef<Operation *> ops)
+      : loops(loops), ops(ops),
+        shape(cast<ShapedType>(ops.front()->getResult(0).getType())),
+        members(ops.begin(), ops.end()) {}
 
-  // What the loop reads: elements, or scalars; what comes before it is values.
+  void convert();
+
+private:
+  void addInputs(Operation *op);
+  void addOutputs(Operation *op);
+  SmallVector<Scalar> buildElements(ImplicitLocOpBuilder &builder,
+                                    ArrayRef<Scalar> elements);
+
+  LoopBuilder &loops;
+  ArrayRef<Operation *> ops;
+  ShapedType shape;
+  DenseSet<Operation *> members;
+  /// What the loop reads: elements, or scalars.
   llvm::MapVector<Value, LoopOperand> inputs;
+  /// Values that come before it.
   DenseMap<Operation *, SmallVector<Value>> before;
-  SmallVector<Value> outputs;
-  SmallVector<Type> elementTypes;
+  SmallVector<Value> outputs; ///< Read outside.
+};
+} // namespace
+
+void ElementLoop::addInputs(Operation *op) {
+  auto body = cast<ElementBody>(op);
+  before[op] = body.buildBefore(loops.getBuilder());
+  for (OpOperand &use : op->getOpOperands()) {
+    Value operand = use.get();
+    if (!body.readsNumbersOf(use) ||
+        members.contains(operand.getDefiningOp()) || inputs.count(operand))
+      continue;
+    auto type = cast<ShapedType>(operand.getType());
+    bool isScalar = type.getRank() == 0 && shape.getRank() != 0;
+    inputs[operand] = isScalar ? LoopOperand{operand, Access::Scalar}
+                               : LoopOperand{loops.asVector(operand)};
+  }
+}
+
+void ElementLoop::addOutputs(Operation *op) {
+  for (Value result : op->getResults())
+    if (llvm::any_of(result.getUsers(),
+                     [&](Operation *user) { return !members.contains(user); }))
+      outputs.push_back(result);
+}
+
+/// Of one element of each input, those of the outputs.
+SmallVector<Scalar> ElementLoop::buildElements(ImplicitLocOpBuilder &builder,
+                                               ArrayRef<Scalar> elements) {
+  DenseMap<Value, Value> numbers;
+  for (auto [entry, element] : llvm::zip(inputs, elements))
+    numbers[entry.first] = element.get();
   for (Operation *op : ops) {
-    auto body = cast<ElementBody>(op);
-    before[op] = body.buildBefore(loops.getBuilder());
-    for (OpOperand &use : op->getOpOperands()) {
-      Value operand = use.get();
-      if (!body.readsNumbersOf(use) ||
-          members.contains(operand.getDefiningOp()) || inputs.count(operand))
-        continue;
-      auto type = cast<ShapedType>(operand.getType());
-      bool isScalar = type.getRank() == 0 && shape.getRank() != 0;
-      inputs[operand] = isScalar ? LoopOperand{operand, Access::Scalar}
-                                 : LoopOperand{loops.asVector(operand)};
+    SmallVector<Scalar> arguments;
+    for (Value operand : op->getOperands())
+      arguments.emplace_back(builder, numbers.lookup(operand));
+    auto made =
+        cast<ElementBody>(op).buildElement(builder, arguments, before[op]);
+    for (auto [result, number] : llvm::zip(op->getResults(), made)) {
+      Type element = getElementTypeOrSelf(result);
+      numbers[result] = number.roundedTo(element).get();
     }
-    for (Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-            return !members.contains(user);
-          })) {
-        outputs.push_back(result);
-        elementTypes.push_back(getElementTypeOrSelf(result));
-      }
+  }
+  SmallVector<Scalar> stored;
+  for (Value output : outputs)
+    stored.emplace_back(builder, numbers.lookup(output));
+  return stored;
+}
+
+void ElementLoop::convert() {
+  for (Operation *op : ops) {
+    addInputs(op);
+    addOutputs(op);
   }
   SmallVector<LoopOperand> operands;
   for (auto &[value, operand] : inputs)
     operands.push_back(operand);
-
-  LoopBuilder::Values results = loops.map(
-      {numElements}, operands, elementTypes,
-      [&](ImplicitLocOpBuilder &builder, ArrayRef<Scalar> elements) {
-        DenseMap<Value, Value> numbers;
-        for (auto [entry, element] : llvm::zip(inputs, elements))
-          numbers[entry.first] = element.get();
-        for (Operation *op : ops) {
-          SmallVector<Scalar> arguments;
-          for (Value operand : op->getOperands())
-            arguments.emplace_back(builder, numbers.lookup(operand));
-          auto made = cast<ElementBody>(op).buildElement(builder, arguments,
-                                                         before[op]);
-          for (auto [result, number] : llvm::zip(op->getResults(), made)) {
-            Type element = getElementTypeOrSelf(result);
-            numbers[result] = number.roundedTo(element).get();
-          }
-        }
-        SmallVector<Scalar> stored;
-        for (Value output : outputs)
-          stored.emplace_back(builder, numbers.lookup(output));
-        return stored;
-      });
+  auto elementTypes = llvm::map_to_vector(
+      outputs, [](Value output) { return getElementTypeOrSelf(output); });
+  LoopBuilder::Values results =
+      loops.map({shape.getNumElements()}, operands, elementTypes,
+                [&](ImplicitLocOpBuilder &builder, ArrayRef<Scalar> elements) {
+                  return buildElements(builder, elements);
+                });
   for (auto [output, result] : llvm::zip(outputs, results))
     output.replaceAllUsesWith(loops.asShapeOf(result, output.getType()));
+}
+
+void kernels::convertElementwise(LoopBuilder &loops,
+                                 ArrayRef<Operation *> ops) {
+  ElementLoop(loops, ops).convert();
 }

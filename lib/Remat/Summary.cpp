@@ -36,66 +36,96 @@ struct Rebuilt {
 };
 } // namespace
 
-/// The ops of the forward phase that are replayed, or are to be, in order. Adds
-/// what makes shared values again to `gathers`.
-static FailureOr<llvm::MapVector<Operation *, Rebuilt>>
-getRebuilt(const Step &step, DenseMap<Value, Operation *> &gathers) {
+namespace {
+/// Finds the ops of the forward phase that are replayed, or are to be.
+class RebuiltFinder {
+public:
+  explicit RebuiltFinder(const Step &step)
+      : step(step), pending(step.getReplayed()) {}
+
+  LogicalResult run();
+  /// Those that are found, in their order.
+  llvm::MapVector<Operation *, Rebuilt> takeInOrder();
+  /// For shared values, what makes them again.
+  DenseMap<Value, Operation *> gathers;
+
+private:
+  using IsReader = llvm::function_ref<bool(Operation *)>;
+  void add(Operation *op, OpResult value, IsReader isReader);
+  void addPending(Operation *op);
+  LogicalResult addReplay(Operation *replay, Operation *original);
+
+  const Step &step;
+  DenseSet<Operation *> pending; // That are to be replayed.
   llvm::MapVector<Operation *, Rebuilt> found;
   // A value may be there again twice: replayed, and on its gradient's way.
   DenseSet<Value> counted, freed;
-  auto add = [&](Operation *op, OpResult value, auto &&isReader) {
-    Rebuilt &rebuilt = found[op];
-    int64_t bytes = getTypeBytes(value.getType());
-    Value original = op->getResult(value.getResultNumber());
-    if (counted.insert(original).second)
-      rebuilt.bytes += bytes;
-    auto readers = llvm::make_filter_range(value.getUsers(), isReader);
-    if (!readers.empty() && freed.insert(original).second)
-      rebuilt.freedBytes += bytes;
-    llvm::append_range(rebuilt.readers, readers);
-  };
-  DenseSet<Operation *> pending = step.getReplayed();
-  // What other replays read has one of its own.
-  for (Operation *op : pending)
-    if (step.isFree(op) && llvm::none_of(op->getUsers(), [&](Operation *user) {
-          return pending.contains(user);
-        }))
-      found[op].isFree = true;
-  auto isBelow = [&](Operation *user) { return step.isBelow(user); };
-  for (Operation *op : pending)
-    for (OpResult result : op->getResults())
-      if (step.isDropped(result) &&
-          llvm::any_of(result.getUsers(), [&](Operation *user) {
-            return isBelow(user) || pending.contains(user);
-          }))
-        add(op, result, isBelow);
+};
+} // namespace
 
+/// Adds `value`, which is there again in place of a result of `op`.
+void RebuiltFinder::add(Operation *op, OpResult value, IsReader isReader) {
+  Rebuilt &rebuilt = found[op];
+  int64_t bytes = getTypeBytes(value.getType());
+  Value original = op->getResult(value.getResultNumber());
+  if (counted.insert(original).second)
+    rebuilt.bytes += bytes;
+  auto readers = llvm::make_filter_range(value.getUsers(), isReader);
+  if (!readers.empty() && freed.insert(original).second)
+    rebuilt.freedBytes += bytes;
+  llvm::append_range(rebuilt.readers, readers);
+}
+
+void RebuiltFinder::addPending(Operation *op) {
+  auto isPending = [&](Operation *user) { return pending.contains(user); };
+  auto isBelow = [&](Operation *user) { return step.isBelow(user); };
+  // What other replays read has one of its own.
+  if (step.isFree(op) && llvm::none_of(op->getUsers(), isPending))
+    found[op].isFree = true;
+  for (OpResult result : op->getResults())
+    if (step.isDropped(result) &&
+        llvm::any_of(result.getUsers(), [&](Operation *user) {
+          return isBelow(user) || isPending(user);
+        }))
+      add(op, result, isBelow);
+}
+
+LogicalResult RebuiltFinder::addReplay(Operation *replay, Operation *original) {
+  if (!original || !original->getAttrOfType<RecomputeAttr>(kDecisionAttr))
+    return replay->emitOpError("needs an original that is recomputed to be a "
+                               "replay of, but there is none");
+  auto [entry, isNew] = found.insert({original, Rebuilt()});
+  entry->second.isFree =
+      replay->hasAttr(kFreeAttr) && (isNew || entry->second.isFree);
+  for (OpResult result : replay->getResults())
+    if (!result.use_empty())
+      add(original, result, [](Operation *user) { return !isReplay(user); });
+  return success();
+}
+
+LogicalResult RebuiltFinder::run() {
+  for (Operation *op : pending)
+    addPending(op);
   Originals originals(step);
   for (Operation *op : step.below) {
     if (!isReplay(op))
       continue;
-    if (Value whole = originals.findShared(op)) {
+    if (Value whole = originals.findShared(op))
       gathers[whole] = op;
-      continue;
-    }
-    Operation *original = originals.find(op);
-    if (!original || !original->getAttrOfType<RecomputeAttr>(kDecisionAttr))
-      return op->emitOpError("needs an original that is recomputed to be a "
-                             "replay of, but there is none");
-    auto [entry, isNew] = found.insert({original, Rebuilt()});
-    entry->second.isFree =
-        op->hasAttr(kFreeAttr) && (isNew || entry->second.isFree);
-    for (OpResult result : op->getResults())
-      if (!result.use_empty())
-        add(original, result, [](Operation *user) { return !isReplay(user); });
+    else if (failed(addReplay(op, originals.find(op))))
+      return failure();
   }
+  return success();
+}
+
+llvm::MapVector<Operation *, Rebuilt> RebuiltFinder::takeInOrder() {
   auto ordered = found.takeVector();
   llvm::sort(ordered, [&](const auto &a, const auto &b) {
     return step.positions.lookup(a.first) < step.positions.lookup(b.first);
   });
   for (auto &entry : ordered)
     found.insert(std::move(entry));
-  return found;
+  return std::move(found);
 }
 
 static Origin getOrigin(const Step &step, OpResult value) {
@@ -274,69 +304,90 @@ FailureOr<DenseSet<Operation *>> remat::findFree(func::FuncOp function) {
   return free;
 }
 
-FailureOr<Summary> remat::summarize(func::FuncOp function) {
-  FailureOr<Step> step = getStep(function);
-  if (failed(step))
-    return failure();
-  Summary summary;
-  if (!step->backward)
-    return summary;
-  FailureOr<Chunks> chunks = getChunks(function, *step);
-  if (failed(chunks) || failed(step->verifyDecisions()))
-    return failure();
-  DenseMap<Value, Operation *> gathers;
-  auto replayed = getRebuilt(*step, gathers);
-  if (failed(replayed))
-    return failure();
+namespace {
+/// Adds up what a step keeps and replays, layer by layer.
+class Summarizer {
+public:
+  Summarizer(func::FuncOp function, const Step &step, RebuiltFinder &finder)
+      : function(function), step(step), gathers(finder.gathers),
+        replayed(finder.takeInOrder()) {}
 
-  std::map<int64_t, LayerPlan> layers;
+  Summary run();
+
+private:
+  void addSaved(OpResult value);
+  void addReplayed(Operation *op, Rebuilt &rebuilt);
+  void addSegment(Operation *op);
+  void addSkipped(Operation *op);
+  void takeLayers();
+
+  func::FuncOp function;
+  const Step &step;
+  const DenseMap<Value, Operation *> &gathers;
+  llvm::MapVector<Operation *, Rebuilt> replayed;
+  std::map<int64_t, LayerPlan> layers; // -1: what is in none.
   Segments segments;
-  std::optional<int64_t> idle;
-  for (Operation *op : step->forward)
-    for (OpResult value : op->getResults())
-      if (std::optional<SavedValue> saved = getSaved(
-              function, *step, value, *replayed, gathers.lookup(value))) {
-        summary.savedBytes += saved->bytes;
-        layers[getHome(*step, value).first].saved.push_back(std::move(*saved));
-      }
-  for (auto &[op, rebuilt] : *replayed) {
-    auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
-    int64_t layer = getLayer(op), segment = decision.getSegment();
-    int64_t flops = getFlops(op);
-    OpResult first = step->getFirstDropped(op);
-    SmallVector<Operation *> replays;
-    for (Operation *user : op->getUsers())
-      if (replayed->contains(user))
-        replays.push_back(user);
-    LayerPlan &plan = layers[layer];
-    (rebuilt.isFree ? plan.free : plan.recomputed)
-        .push_back({getValueName(first), op->getName().getStringRef().str(),
-                    getLabel(decision, rebuilt.isFree, replays), segment,
-                    rebuilt.bytes, flops, rebuilt.freedBytes, first.getType(),
-                    getOrigin(*step, first),
-                    describeReaders(rebuilt.readers, replays)});
-    if (rebuilt.isFree) {
-      summary.freeBytes += rebuilt.bytes;
-      continue;
-    }
-    summary.replayFlops += flops;
-    // What is made in rounds is dropped in any plan, and of no segment.
-    if (!isMadeInRounds(op))
-      addLayer(segments, segment, layer);
+  std::optional<int64_t> idle; // The segment that is not replayed.
+  Summary summary;
+};
+} // namespace
+
+void Summarizer::addSaved(OpResult value) {
+  std::optional<SavedValue> saved =
+      getSaved(function, step, value, replayed, gathers.lookup(value));
+  if (!saved)
+    return;
+  summary.savedBytes += saved->bytes;
+  layers[getHome(step, value).first].saved.push_back(std::move(*saved));
+}
+
+void Summarizer::addReplayed(Operation *op, Rebuilt &rebuilt) {
+  auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+  int64_t layer = getLayer(op), segment = decision.getSegment();
+  int64_t flops = getFlops(op);
+  OpResult first = step.getFirstDropped(op);
+  SmallVector<Operation *> replays;
+  for (Operation *user : op->getUsers())
+    if (replayed.contains(user))
+      replays.push_back(user);
+  LayerPlan &plan = layers[layer];
+  (rebuilt.isFree ? plan.free : plan.recomputed)
+      .push_back({getValueName(first), op->getName().getStringRef().str(),
+                  getLabel(decision, rebuilt.isFree, replays), segment,
+                  rebuilt.bytes, flops, rebuilt.freedBytes, first.getType(),
+                  getOrigin(step, first),
+                  describeReaders(rebuilt.readers, replays)});
+  if (rebuilt.isFree) {
+    summary.freeBytes += rebuilt.bytes;
+    return;
   }
-  for (Operation *op : step->forward) {
-    if (auto kept = op->getAttrOfType<SaveAttr>(kDecisionAttr))
-      if (kept.getSegment() >= 0) {
-        addLayer(segments, kept.getSegment(), getLayer(op));
-        idle = kept.getSegment();
-      }
-    auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
-    auto plan = layers.find(getLayer(op));
-    if (decision && plan != layers.end() && !replayed->contains(op) &&
-        op->getNumResults() != 0)
-      plan->second.skipped.push_back(
-          {getValueName(step->getFirstDropped(op)), decision.getLabel().str()});
-  }
+  summary.replayFlops += flops;
+  // What is made in rounds is dropped in any plan, and of no segment.
+  if (!isMadeInRounds(op))
+    addLayer(segments, segment, layer);
+}
+
+/// Notes the segment of what is kept although it is within one.
+void Summarizer::addSegment(Operation *op) {
+  auto kept = op->getAttrOfType<SaveAttr>(kDecisionAttr);
+  if (!kept || kept.getSegment() < 0)
+    return;
+  addLayer(segments, kept.getSegment(), getLayer(op));
+  idle = kept.getSegment();
+}
+
+/// Notes what is decided, but needs no replay.
+void Summarizer::addSkipped(Operation *op) {
+  auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+  auto plan = layers.find(getLayer(op));
+  if (decision && plan != layers.end() && !replayed.contains(op) &&
+      op->getNumResults() != 0)
+    plan->second.skipped.push_back(
+        {getValueName(step.getFirstDropped(op)), decision.getLabel().str()});
+}
+
+/// What is in no layer comes last.
+void Summarizer::takeLayers() {
   for (auto &[layer, plan] : layers) {
     plan.layer = layer;
     if (layer >= 0)
@@ -344,10 +395,39 @@ FailureOr<Summary> remat::summarize(func::FuncOp function) {
   }
   if (auto rest = layers.find(-1); rest != layers.end())
     summary.layers.push_back(std::move(rest->second));
+}
+
+Summary Summarizer::run() {
+  for (Operation *op : step.forward)
+    for (OpResult value : op->getResults())
+      addSaved(value);
+  for (auto &[op, rebuilt] : replayed)
+    addReplayed(op, rebuilt);
+  for (Operation *op : step.forward) {
+    addSegment(op);
+    addSkipped(op);
+  }
+  takeLayers();
   for (auto &[segment, range] : segments)
     summary.segments.push_back(range);
   if (idle)
     summary.idleSegment = segments[*idle];
+  return std::move(summary);
+}
+
+FailureOr<Summary> remat::summarize(func::FuncOp function) {
+  FailureOr<Step> step = getStep(function);
+  if (failed(step))
+    return failure();
+  if (!step->backward)
+    return Summary();
+  FailureOr<Chunks> chunks = getChunks(function, *step);
+  if (failed(chunks) || failed(step->verifyDecisions()))
+    return failure();
+  RebuiltFinder finder(*step);
+  if (failed(finder.run()))
+    return failure();
+  Summary summary = Summarizer(function, *step, finder).run();
   if (failed(addStages(function, *chunks, summary)))
     return failure();
   return summary;

@@ -84,52 +84,66 @@ static std::vector<int64_t> getColumns(const MemoryProfile &profile,
   return columns;
 }
 
+/// The columns that memory is drawn in.
+static constexpr int64_t kNumColumns = 400;
+
+namespace {
+/// The outline of what a role has in each column, upon what others have there.
+struct Area {
+  std::vector<int64_t> below, above; // In bytes.
+};
+} // namespace
+
+/// As a path of SVG, in which bytes up to `peak` take all of the height.
+static std::string drawArea(const Area &area, int64_t peak) {
+  auto getY = [&](int64_t bytes) {
+    return formatLength(kHeight * (1 - double(bytes) / peak));
+  };
+  std::string path = "M0," + getY(area.below[0]);
+  auto trace = [&](int64_t bytes, int64_t to) {
+    path += "V" + getY(bytes) + "H" + formatLength(kWidth * to / kNumColumns);
+  };
+  for (int64_t column = 0; column < kNumColumns; ++column)
+    trace(area.above[column], column + 1);
+  for (int64_t column = kNumColumns; column-- > 0;)
+    trace(area.below[column], column);
+  return path + "Z";
+}
+
+/// The areas of all roles that have bytes in a column, upon each other.
+static json::Array drawAreas(const MemoryProfile &profile,
+                             ArrayRef<int64_t> columns) {
+  auto live = getLiveByRole(profile);
+  json::Array areas;
+  Area area;
+  area.above.resize(columns.size());
+  for (size_t role = 0; role < kNumRoles; ++role) {
+    area.below = area.above;
+    int64_t most = 0;
+    for (auto [column, position] : enumerate(columns)) {
+      area.above[column] += live[role][position];
+      most = std::max(most, live[role][position]);
+    }
+    if (most > 0)
+      areas.push_back(json::Object{
+          {"role", int64_t(role)},
+          {"name", stringifyRole(Role(role))},
+          {"most", remat::formatBytes(most)},
+          {"path", drawArea(area, profile.getPeak())},
+      });
+  }
+  return areas;
+}
+
 json::Value report::drawMemory(const Plan &plan) {
   const MemoryProfile &profile = plan.memory->profile;
   if (profile.getPeak() == 0)
     return nullptr;
   TimeAxis axis(plan);
-  constexpr int64_t count = 400;
-  std::vector<int64_t> columns = getColumns(profile, axis, count);
-  auto live = getLiveByRole(profile);
-
-  auto getY = [&](int64_t bytes) {
-    return formatLength(kHeight * (1 - double(bytes) / profile.getPeak()));
-  };
-  json::Array areas;
-  std::vector<int64_t> below(count, 0);
-  for (size_t role = 0; role < kNumRoles; ++role) {
-    std::vector<int64_t> above = below;
-    int64_t most = 0;
-    for (auto [column, position] : enumerate(columns)) {
-      above[column] += live[role][position];
-      most = std::max(most, live[role][position]);
-    }
-    if (most == 0)
-      continue;
-    std::string path = "M0," + getY(below[0]);
-    auto trace = [&](int64_t column, const std::vector<int64_t> &bytes,
-                     int64_t to) {
-      path +=
-          "V" + getY(bytes[column]) + "H" + formatLength(kWidth * to / count);
-    };
-    for (int64_t column = 0; column < count; ++column)
-      trace(column, above, column + 1);
-    for (int64_t column = count; column-- > 0;)
-      trace(column, below, column);
-    areas.push_back(json::Object{
-        {"role", int64_t(role)},
-        {"name", stringifyRole(Role(role))},
-        {"most", remat::formatBytes(most)},
-        {"path", path + "Z"},
-    });
-    below = std::move(above);
-  }
-
   int64_t peak = profile.getPeakPosition();
   double x = (axis.getX(peak) + axis.getX(peak + 1)) / 2;
   return json::Object{
-      {"areas", std::move(areas)},
+      {"areas", drawAreas(profile, getColumns(profile, axis, kNumColumns))},
       {"peak", remat::formatBytes(profile.getPeak())},
       {"half", remat::formatBytes(profile.getPeak() / 2)},
       {"peak_at", profile.getPeakName()},
@@ -246,6 +260,59 @@ static std::string formatPeakBytes(int64_t bytes) {
   return text;
 }
 
+/// A row of the table of plans.
+static json::Value describe(const Plan &plan, const Alternative &alternative,
+                            const std::string &number) {
+  int64_t difference = alternative.peakBytes - plan.memory->arenaBytes;
+  return json::Object{
+      {"number", number},
+      {"name", alternative.name},
+      {"chosen", alternative.isChosen},
+      {"dominated", isDominated(plan, alternative)},
+      {"peak", formatPeakBytes(alternative.peakBytes)},
+      {"difference", difference == 0
+                         ? std::string("0")
+                         : (difference < 0 ? "-" : "+") +
+                               remat::formatBytes(std::abs(difference))},
+      {"flops", remat::formatFlops(alternative.replayFlops)},
+      {"seconds", formatSeconds(alternative.replaySeconds)},
+      {"command", alternative.command},
+  };
+}
+
+namespace {
+/// Plans that would cover each other share a dot.
+struct Dot {
+  bool covers(const Dot &other) const {
+    return std::abs(x - other.x) < 3 && std::abs(y - other.y) < 8;
+  }
+  void add(const Dot &other) {
+    isShared = true;
+    numbers += " " + other.numbers;
+    names += "; " + other.names;
+    isChosen |= other.isChosen;
+    isDominated &= other.isDominated;
+  }
+
+  double x, y; // In percent.
+  std::string numbers, names;
+  bool isChosen, isDominated, isShared = false;
+};
+} // namespace
+
+static json::Value describe(const Dot &dot) {
+  return json::Object{
+      {"x", formatLength(dot.x)},
+      {"y", formatLength(dot.y)},
+      {"numbers", dot.numbers},
+      {"names", dot.names},
+      {"style", std::string(dot.isChosen      ? "chosen"
+                            : dot.isDominated ? "dominated"
+                                              : "front") +
+                    (dot.isShared ? " shared" : "")},
+  };
+}
+
 json::Value report::drawPlans(const Plan &plan) {
   if (plan.alternatives.size() < 2)
     return nullptr;
@@ -259,60 +326,26 @@ json::Value report::drawPlans(const Plan &plan) {
     seconds = std::max(seconds, alternative.replaySeconds);
   double bytes = std::max<int64_t>(most->peakBytes - least->peakBytes, 1);
 
-  struct Dot {
-    double x, y;
-    std::string numbers, names;
-    bool isChosen, isDominated, isShared = false;
-  };
   std::vector<Dot> dots;
-  json::Array rows;
+  json::Array rows, drawn;
   for (auto [index, alternative] : enumerate(plan.alternatives)) {
     std::string number = std::to_string(index + 1);
-    bool dominated = isDominated(plan, alternative);
-    int64_t difference = alternative.peakBytes - plan.memory->arenaBytes;
-    rows.push_back(json::Object{
-        {"number", number},
-        {"name", alternative.name},
-        {"chosen", alternative.isChosen},
-        {"dominated", dominated},
-        {"peak", formatPeakBytes(alternative.peakBytes)},
-        {"difference", difference == 0
-                           ? std::string("0")
-                           : (difference < 0 ? "-" : "+") +
-                                 remat::formatBytes(std::abs(difference))},
-        {"flops", remat::formatFlops(alternative.replayFlops)},
-        {"seconds", formatSeconds(alternative.replaySeconds)},
-        {"command", alternative.command},
-    });
-    double x = 100 * (alternative.peakBytes - least->peakBytes) / bytes;
-    double y = seconds > 0 ? 100 * alternative.replaySeconds / seconds : 0;
-    // Plans that would cover each other share a dot.
-    auto near = llvm::find_if(dots, [&](const Dot &dot) {
-      return std::abs(dot.x - x) < 3 && std::abs(dot.y - y) < 8;
-    });
-    if (near == dots.end()) {
-      dots.push_back(
-          {x, y, number, alternative.name, alternative.isChosen, dominated});
-      continue;
-    }
-    near->isShared = true;
-    near->numbers += " " + number;
-    near->names += "; " + alternative.name;
-    near->isChosen |= alternative.isChosen;
-    near->isDominated &= dominated;
+    rows.push_back(describe(plan, alternative, number));
+    Dot dot = {100 * (alternative.peakBytes - least->peakBytes) / bytes,
+               seconds > 0 ? 100 * alternative.replaySeconds / seconds : 0,
+               number,
+               alternative.name,
+               alternative.isChosen,
+               isDominated(plan, alternative)};
+    auto near = llvm::find_if(
+        dots, [&](const Dot &other) { return other.covers(dot); });
+    if (near == dots.end())
+      dots.push_back(dot);
+    else
+      near->add(dot);
   }
-  json::Array drawn;
   for (const Dot &dot : dots)
-    drawn.push_back(json::Object{
-        {"x", formatLength(dot.x)},
-        {"y", formatLength(dot.y)},
-        {"numbers", dot.numbers},
-        {"names", dot.names},
-        {"style", std::string(dot.isChosen      ? "chosen"
-                              : dot.isDominated ? "dominated"
-                                                : "front") +
-                      (dot.isShared ? " shared" : "")},
-    });
+    drawn.push_back(describe(dot));
   return json::Object{
       {"dots", std::move(drawn)},
       {"rows", std::move(rows)},

@@ -102,9 +102,68 @@ static Operation *getRoot(Value value) {
   return buffer ? buffer.getRoot().getOperation() : nullptr;
 }
 
+namespace {
+/// A buffer of the schedule.
+struct UsedBuffer : MemoryProfile::Accesses {
+  std::optional<unsigned> output; // Of its writer; a workspace is none.
+};
+} // namespace
+
+/// By their ops.
+using UsedBuffers = llvm::MapVector<Operation *, UsedBuffer>;
+
+/// Notes what the op at `position` reads and writes.
+static void addAccesses(rt::ScheduledOp op, int64_t position,
+                        UsedBuffers &buffers) {
+  for (Value operand : op->getOperands())
+    if (Operation *root = getRoot(operand)) {
+      UsedBuffer &buffer = buffers[root];
+      buffer.bytes = getTypeBytes(root->getResult(0).getType());
+      if (buffer.positions.empty() || buffer.positions.back() != position)
+        buffer.positions.push_back(position);
+    }
+  for (auto [number, value] : llvm::enumerate(op.getWrites()))
+    if (Operation *root = getRoot(value))
+      buffers[root].output = number;
+}
+
+/// What lies in the arena from `begin` on, each from its first access to its
+/// last.
+static std::vector<report::Block> listBlocks(const UsedBuffers &buffers,
+                                             ArrayRef<Position> positions,
+                                             int64_t begin) {
+  std::vector<report::Block> blocks;
+  // Values that take turns in the same bytes meet in one position: the op that
+  // reads the one and writes the other in its place.
+  llvm::DenseMap<int64_t, int64_t> lastAt;
+  for (auto &[op, used] : buffers) {
+    auto buffer = cast<rt::BufferOp>(op);
+    int64_t offset = buffer.getOffset();
+    if (offset < begin || buffer.getSpace() != rt::Space::Device)
+      continue;
+    int64_t writer = used.positions.front();
+    int64_t reader = used.positions.back();
+    // Gradients that the step makes stay to its end.
+    bool isWritten = op->hasAttr(rt::kStateAttr);
+    if (isWritten)
+      reader = positions.size() - 1;
+    auto [last, isNew] = lastAt.try_emplace(offset, writer - 1);
+    int64_t first = std::max(writer, last->second + 1);
+    last->second = std::max(last->second, reader);
+    if (reader < first)
+      continue;
+    Role role = isWritten ? Role::Written
+                : !used.output
+                    ? Role::Workspace
+                    : getRole(positions[writer].phase, positions[reader].phase);
+    blocks.push_back({offset, used.bytes, first, reader, role, writer,
+                      used.output.value_or(0)});
+  }
+  return blocks;
+}
+
 MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
-  llvm::MapVector<Operation *, Accesses> buffers;
-  DenseMap<Operation *, unsigned> outputNumbers;
+  UsedBuffers buffers;
   std::vector<rt::ScheduledOp> schedule;
   SymbolTable symbols(step->getParentOp());
   isBeside = step->getParentOp()->hasAttr(rt::kGemmWorkspaceAttr);
@@ -114,50 +173,16 @@ MemoryProfile::MemoryProfile(func::FuncOp step, int64_t begin) {
     auto scheduled = dyn_cast<rt::ScheduledOp>(op);
     if (!scheduled)
       continue;
-    int64_t position = positions.size();
+    addAccesses(scheduled, positions.size(), buffers);
     positions.push_back(readPosition(scheduled, isUpdate, symbols));
     positions.back().makers = getMakers(scheduled, positions.back().name);
     schedule.push_back(scheduled);
-    for (Value operand : op.getOperands())
-      if (Operation *buffer = getRoot(operand)) {
-        Accesses &accesses = buffers[buffer];
-        accesses.bytes = getTypeBytes(buffer->getResult(0).getType());
-        if (accesses.positions.empty() || accesses.positions.back() != position)
-          accesses.positions.push_back(position);
-      }
-    for (auto [number, value] : llvm::enumerate(scheduled.getWrites()))
-      outputNumbers[getRoot(value)] = number;
   }
 
+  blocks = listBlocks(buffers, positions, begin);
   std::vector<int64_t> changes(positions.size() + 1);
-  // Values that take turns in the same bytes meet in one position: the op that
-  // reads the one and writes the other in its place.
-  llvm::DenseMap<int64_t, int64_t> lastAt;
-  for (auto &[op, accesses] : buffers) {
-    auto buffer = cast<rt::BufferOp>(op);
-    int64_t offset = buffer.getOffset();
-    if (offset < begin || buffer.getSpace() != rt::Space::Device)
-      continue;
-    int64_t writer = accesses.positions.front();
-    int64_t reader = accesses.positions.back();
-    // Gradients that the step makes stay to its end.
-    bool isWritten = op->hasAttr(rt::kStateAttr);
-    if (isWritten)
-      reader = positions.size() - 1;
-    auto [last, isNew] = lastAt.try_emplace(offset, writer - 1);
-    int64_t first = std::max(writer, last->second + 1);
-    last->second = std::max(last->second, reader);
-    addChange(changes, {first, reader, accesses.bytes}, 1);
-    if (reader < first)
-      continue;
-    auto number = outputNumbers.find(op);
-    Role role = isWritten ? Role::Written
-                : number == outputNumbers.end()
-                    ? Role::Workspace
-                    : getRole(positions[writer].phase, positions[reader].phase);
-    blocks.push_back({offset, accesses.bytes, first, reader, role, writer,
-                      number == outputNumbers.end() ? 0 : number->second});
-  }
+  for (const report::Block &block : blocks)
+    addChange(changes, {block.first, block.last, block.bytes}, 1);
   int64_t bytes = 0;
   for (size_t position = 0; position < positions.size(); ++position) {
     bytes += changes[position];

@@ -125,16 +125,29 @@ static json::Value describeExperts(const ExpertRows &rows) {
   return asSection(text);
 }
 
+/// Says which layers have replays for nothing.
+static std::string describeIdle(const IdleReplays &idle) {
+  return remat::formatLayers(idle.layers) +
+         ": replays free nothing at the peak, for " +
+         remat::formatFlops(idle.flops) + " a micro-batch, about " +
+         formatSeconds(idle.seconds);
+}
+
+static json::Array describeEnvironment(const PageInfo &info) {
+  json::Array facts;
+  for (const auto &[name, value] : info.environment)
+    facts.push_back(json::Object{{"name", name}, {"value", value}});
+  return facts;
+}
+
 void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
   assert(memory && "needs a schedule");
   Decisions all = analyze(*this);
-  json::Array classes, labels, facts;
+  json::Array classes, labels;
   for (const LayerClass &group : all.classes)
     classes.push_back(describe(*this, group));
   for (const LabelEffect &effect : all.labels)
     labels.push_back(describe(effect));
-  for (const auto &[name, value] : info.environment)
-    facts.push_back(json::Object{{"name", name}, {"value", value}});
 
   json::Object page{
       {"model", info.model},
@@ -164,14 +177,11 @@ void Plan::writePage(llvm::raw_ostream &os, const PageInfo &info) const {
       {"step_times", describeStepTimes(stepTimes, ranks, costs.machine)},
       {"classes", std::move(classes)},
       {"labels", std::move(labels)},
-      {"environment", std::move(facts)},
+      {"environment", describeEnvironment(info)},
       {"costs", describe(*this)},
   };
   if (!all.idle.layers.empty())
-    page["idle"] = remat::formatLayers(all.idle.layers) +
-                   ": replays free nothing at the peak, for " +
-                   remat::formatFlops(all.idle.flops) +
-                   " a micro-batch, about " + formatSeconds(all.idle.seconds);
+    page["idle"] = describeIdle(all.idle);
 
   llvm::BumpPtrAllocator allocator;
   llvm::StringSaver saver(allocator);

@@ -24,6 +24,9 @@ public:
   void write();
 
 private:
+  void writeTotals();
+  void writeAccounting();
+  void writePlaces();
   void writeValues(const remat::LayerPlan &layer);
   void writeLayer(const remat::LayerPlan &layer);
   void writeDecision(const LayerClass &group, const Decision &decision);
@@ -161,10 +164,8 @@ void PlanWriter::writeCosts() {
   writeKeys("modelled", plan.modelled);
 }
 
-void PlanWriter::write() {
+void PlanWriter::writeTotals() {
   const MemoryPlan &memory = *plan.memory;
-  Decisions all = analyze(plan);
-  json.objectBegin();
   json.attribute("peak_bytes", memory.arenaBytes);
   json.attribute("lower_bound_bytes", memory.boundBytes);
   json.attribute("replay_flops", plan.replayFlops);
@@ -183,25 +184,29 @@ void PlanWriter::write() {
       json.attribute("even", rows.even);
       json.attribute("worst_case_bytes", rows.peakBytes);
     });
-  if (plan.reference)
-    json.attributeObject("accounting", [&] {
-      const megatron::Parallelism &ranks = plan.reference->parallelism;
-      json.attribute("scheme", "megatron");
-      json.attribute("tensor_model_parallel_size", ranks.tensor);
-      json.attribute("sequence_parallel", ranks.sequence);
-      if (ranks.hasWholeExperts) {
-        json.attribute("expert_model_parallel_size", ranks.experts);
-        json.attribute("expert_tensor_parallel_size", 1);
-      }
-      if (ranks.optimizerRanks > 1 || ranks.expertOptimizerRanks > 1) {
-        json.attribute("optimizer_ranks", ranks.optimizerRanks);
-        if (plan.reference->model)
-          json.attribute("expert_optimizer_ranks", ranks.expertOptimizerRanks);
-      }
-      writeRanks(json, plan);
-    });
-  if (plan.budget)
-    writeBudget(json, plan);
+}
+
+/// The ranks that the reference counts with.
+void PlanWriter::writeAccounting() {
+  const megatron::Parallelism &ranks = plan.reference->parallelism;
+  json.attribute("scheme", "megatron");
+  json.attribute("tensor_model_parallel_size", ranks.tensor);
+  json.attribute("sequence_parallel", ranks.sequence);
+  if (ranks.hasWholeExperts) {
+    json.attribute("expert_model_parallel_size", ranks.experts);
+    json.attribute("expert_tensor_parallel_size", 1);
+  }
+  if (ranks.optimizerRanks > 1 || ranks.expertOptimizerRanks > 1) {
+    json.attribute("optimizer_ranks", ranks.optimizerRanks);
+    if (plan.reference->model)
+      json.attribute("expert_optimizer_ranks", ranks.expertOptimizerRanks);
+  }
+  writeRanks(json, plan);
+}
+
+/// What is kept and recomputed: in segments, in each layer and elsewhere.
+void PlanWriter::writePlaces() {
+  const std::vector<remat::LayerPlan> &layers = plan.decisions.layers;
   json.attributeArray("segments", [&] {
     for (const auto &segment : plan.decisions.segments)
       json.array([&] {
@@ -210,15 +215,25 @@ void PlanWriter::write() {
       });
   });
   json.attributeArray("layers", [&] {
-    for (const remat::LayerPlan &layer : plan.decisions.layers)
+    for (const remat::LayerPlan &layer : layers)
       if (layer.layer >= 0)
         writeLayer(layer);
   });
   json.attributeObject("outside_layers", [&] {
-    const auto &layers = plan.decisions.layers;
     bool isThere = !layers.empty() && layers.back().layer < 0;
     writeValues(isThere ? layers.back() : remat::LayerPlan());
   });
+}
+
+void PlanWriter::write() {
+  Decisions all = analyze(plan);
+  json.objectBegin();
+  writeTotals();
+  if (plan.reference)
+    json.attributeObject("accounting", [&] { writeAccounting(); });
+  if (plan.budget)
+    writeBudget(json, plan);
+  writePlaces();
   writeStages(json, plan);
   if (!plan.stepTimes.empty())
     writeStepTimes(json, plan.stepTimes);

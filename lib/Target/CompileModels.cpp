@@ -136,10 +136,13 @@ target::compileModels(ArrayRef<CompiledModel> models, StringRef cpu) {
     return failure();
   }
   // Read first: what is compiled is taken away.
-  std::vector<Tables> tables(models.size());
-  for (auto [model, table] : llvm::zip_equal(models, tables))
-    if (failed(table.read(model.module)))
+  std::vector<Tables> tables;
+  for (const CompiledModel &model : models) {
+    FailureOr<Tables> read = readTables(model.module);
+    if (failed(read))
       return failure();
+    tables.push_back(std::move(*read));
+  }
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> data =
       writeTables(models, tables, takeEqualCode(models), context);

@@ -14,9 +14,10 @@
 //   using B = Fields<RepriseBuffer>;
 //   Row<RepriseBuffer> row{constants, B::offset(64), B::bytes(4)};
 //
-// A field that is missing, given twice or of another type does not compile.
-// Braces have their elements evaluated in order: the constants of a module are
-// the same whichever compiler made this one.
+// Several fields may be given as a tuple of them. A field that is missing,
+// given twice or of another type does not compile. Braces have their elements
+// evaluated in order: the constants of a module are the same whichever compiler
+// made this one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -200,13 +201,24 @@ private:
   llvm::LLVMContext &context;
 };
 
+/// What a row is given: a field, or several in a tuple.
+template <typename F>
+std::tuple<F> asTuple(const F &field) {
+  return {field};
+}
+template <typename... Fs>
+const std::tuple<Fs...> &asTuple(const std::tuple<Fs...> &fields) {
+  return fields;
+}
+
 /// A constant that has these fields, each of the struct's once.
 template <typename Struct>
 struct Row : Typed<Struct> {
   template <typename... Given>
   explicit Row(const ConstantMaker &constants, const Given &...given)
       : Typed<Struct>(constants.makeStruct(typename Order<Struct>::List(),
-                                           std::tuple<Given...>(given...))) {}
+                                           std::tuple_cat(asTuple(given)...))) {
+  }
 };
 
 } // namespace reprise::target

@@ -17,16 +17,11 @@
 #include "reprise/Dialect/RT/RTOps.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/ADT/MapVector.h"
-#include <map>
 
 namespace llvm {
 class LLVMContext;
 class Module;
 } // namespace llvm
-
-namespace reprise::rt {
-class WaitOp;
-} // namespace reprise::rt
 
 namespace reprise::target {
 
@@ -76,50 +71,15 @@ struct Tables {
   bool isLibrary = false; ///< whether GEMMs are a library's
   bool isDevice = false;  ///< whether kernels are those of `@device`
 
-  /// Reads the schedules of a module whose kernels are LLVM's: functions of the
-  /// CPU, or those of `@device`.
-  llvm::LogicalResult read(mlir::ModuleOp module);
-
   /// Whether the schedules have the inputs and outputs that the runtime writes
   /// and reads, of one batch.
   llvm::LogicalResult checkRoles(mlir::ModuleOp module,
                                  int64_t vocabSize) const;
-
-private:
-  llvm::LogicalResult readStep(const mlir::SymbolTable &symbols,
-                               mlir::func::FuncOp step);
-  llvm::LogicalResult readProgram(const mlir::SymbolTable &symbols,
-                                  mlir::func::FuncOp step);
-  llvm::FailureOr<int32_t> readSchedule(const mlir::SymbolTable &symbols,
-                                        mlir::func::FuncOp function);
-  void readMicroKernels(const mlir::SymbolTable &symbols);
-  llvm::LogicalResult readBuffer(rt::BufferOp buffer);
-  llvm::LogicalResult readRole(rt::BufferOp buffer);
-  llvm::FailureOr<int64_t> readKernel(const mlir::SymbolTable &symbols,
-                                      rt::LaunchOp call);
-  llvm::LogicalResult readKernelLaunch(const mlir::SymbolTable &symbols,
-                                       rt::LaunchOp op, Launch &launch);
-  llvm::LogicalResult checkGemm(rt::GemmOp op) const;
-  llvm::LogicalResult readGemm(rt::GemmOp op, Launch &launch);
-  llvm::FailureOr<Launch> readLaunch(const mlir::SymbolTable &symbols,
-                                     mlir::Operation *op);
-  llvm::LogicalResult readCollective(rt::CollectiveOp op, Launch &launch);
-  llvm::FailureOr<Launch> readWait(rt::WaitOp op);
-  template <typename Op>
-  llvm::LogicalResult readTransfer(Op op, mlir::Value value, Launch &launch);
-  template <typename Op>
-  llvm::LogicalResult readRows(Op op, int32_t operation, Launch &launch);
-  int32_t addCollective(const RepriseCollective &row);
-  void setBegun(mlir::Operation *op, RepriseCollective &row, Launch &launch);
-  llvm::LogicalResult checkSample(int64_t vocabSize) const;
-  bool isFirstStage() const;
-  bool isLastStage() const;
-
-  int32_t numBegun = 0;
-  /// By the numbers of their ops, the launches that are begun and not waited
-  /// for yet.
-  std::map<int64_t, Launch> underWay;
 };
+
+/// Reads the schedules of a module whose kernels are LLVM's: functions of the
+/// CPU, or those of `@device`.
+llvm::FailureOr<Tables> readTables(mlir::ModuleOp module);
 
 /// The index of an axis that the mesh has; -1 for another.
 int64_t getAxis(nn::MeshAttr mesh, llvm::StringRef name);

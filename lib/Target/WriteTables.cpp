@@ -6,18 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Rows.h"
-#include "Tables.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "DataWriter.h"
 #include "reprise/ABI/Version.h"
 #include "reprise/Codegen/CPU/MicroKernels.h"
-#include "reprise/Codegen/CUDA/Device.h"
-#include "reprise/Codegen/CUDA/RankSums.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/ElementFormat.h"
 #include "reprise/Support/RawJSON.h"
-#include "reprise/Target/DeviceImage.h"
 #include "reprise/Target/Executable.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/IRBuilder.h"
@@ -42,119 +36,41 @@ struct Shared {
   double modelFlops = 0, replayFlops = 0; ///< of a step of all ranks
 };
 
-/// Writes tables as constants of an LLVM module.
+/// Writes the table of one model, and those that it has the addresses of.
 class TableWriter {
 public:
-  TableWriter(llvm::Module &module, const Aliases &aliases)
-      : module(module), aliases(aliases), context(module.getContext()),
-        builder(context), constants(context) {}
+  TableWriter(llvm::Module &module, const Aliases &aliases,
+              const Tables &tables)
+      : tables(tables), data(module, aliases, tables.stage) {}
 
-  /// The address of the table of one model.
-  FailureOr<Typed<const RepriseModel *>> write(ModuleOp source,
-                                               const Tables &tables,
-                                               const Shared &shared,
-                                               const DeviceImage *image);
-  void writeMain(ArrayRef<Typed<const RepriseModel *>> models);
+  /// The address of the model's table.
+  FailureOr<Typed<const RepriseModel *>>
+  write(ModuleOp source, const Shared &shared, const DeviceImage *image);
 
 private:
-  Typed<RepriseBuffer> place(int64_t offset, int64_t bytes) {
-    using B = Fields<RepriseBuffer>;
-    return Row<RepriseBuffer>{constants, B::offset(offset), B::bytes(bytes)};
-  }
-  Typed<RepriseBuffer> buffer(rt::BufferOp op) {
-    return op ? place(op.getOffset(), getTypeBytes(op.getType())) : place(0, 0);
-  }
-  /// The address of a function of the code, null without a name.
-  template <typename Function>
-  Typed<Function> function(StringRef name) {
-    if (name.empty())
-      return constants.null<Function>();
-    auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), false);
-    std::string symbol = getCodeSymbol(name, stage);
-    if (auto same = aliases.find(symbol); same != aliases.end())
-      symbol = same->second;
-    auto *function = cast<llvm::Function>(
-        module.getOrInsertFunction(symbol, type).getCallee());
-    function->setVisibility(llvm::GlobalValue::HiddenVisibility);
-    function->setDSOLocal(true);
-    return {function};
-  }
-  /// The address of `text`, one copy of each.
-  Typed<const char *> string(StringRef text);
-  /// The address of an array of constants, null if there are none.
-  template <typename T>
-  Typed<const T *> table(ArrayRef<Typed<T>> rows, StringRef name) {
-    if (rows.empty())
-      return constants.null<const T *>();
-    auto *type = llvm::ArrayType::get(constants.type<T>(), rows.size());
-    auto elements = llvm::map_to_vector(
-        rows, [](const Typed<T> &row) { return row.constant; });
-    return {global(llvm::ConstantArray::get(type, elements), name)};
-  }
-  template <typename T>
-  Typed<const T *> table(const SmallVectorImpl<Typed<T>> &rows,
-                         StringRef name) {
-    return table(ArrayRef<Typed<T>>(rows), name);
-  }
-  llvm::GlobalVariable *global(llvm::Constant *value, StringRef name);
-  llvm::Constant *bytes(StringRef data, StringRef name, bool isText);
-
   Typed<RepriseSchedule> writeSchedule(const Tables::Schedule &schedule);
-  Typed<const RepriseEntry *> writeProgram(ArrayRef<RepriseEntry> program);
+  Typed<const RepriseEntry *> writeProgram();
   Typed<RepriseGemm> writeGemm(const RepriseGemm &gemm);
   Typed<RepriseCollective> writeCollective(const RepriseCollective &collective);
-  SmallVector<Typed<RepriseAxis>> writeAxes(nn::MeshAttr mesh);
-  Typed<RepriseState> writeState(const WholeState &whole, nn::MeshAttr mesh);
-  SmallVector<Typed<RepriseInputs>> writeInputs(const Tables &tables);
+  SmallVector<Typed<RepriseAxis>> writeAxes();
+  Typed<RepriseState> writeState(const WholeState &whole);
+  Typed<RepriseInputs> writeInputs(const Tables::Inputs &inputs);
   Typed<RepriseRotary> writeRotary(rt::BufferOp op);
-  Typed<const RepriseMicroKernel *> writeMicroKernels(const Tables &tables);
-  SmallVector<Typed<RepriseKernel>> writeKernels(const Tables &tables,
-                                                 bool areOfDevice);
+  Typed<RepriseMicroKernel> writeMicroKernel(const Tables::MicroKernel &kernel);
+  SmallVector<Typed<RepriseKernel>> writeKernels(bool areOfDevice);
   SmallVector<Typed<RepriseCategory>> writeCategories(rt::ArenaAttr arena);
-  SmallVector<Typed<RepriseCudaKernel>>
-  writeDeviceKernels(ModuleOp source, const Tables &tables);
-  SmallVector<Typed<RepriseCudaSum>> writeDeviceSums(ModuleOp source);
-  SmallVector<Typed<RepriseCudaRows>> writeDeviceRows(ModuleOp source);
-  Typed<const RepriseCudaModule *>
-  writeDevice(ModuleOp source, const Tables &tables, const DeviceImage &image);
+  // Some fields of the model's table, as a tuple.
+  auto writeLists(rt::ArenaAttr arena, const Shared &shared, bool isDevice);
+  auto writeNames(ModuleOp source, StringRef modelType);
+  auto writeRoles();
 
-  llvm::Module &module;
-  const Aliases &aliases;
-  llvm::LLVMContext &context;
-  llvm::IRBuilder<> builder;
-  ConstantMaker constants;
-  llvm::StringMap<llvm::Constant *> strings;
+  const Tables &tables;
+  DataWriter data;
+  // What launches have slices of.
   SmallVector<Typed<RepriseBuffer>> buffers;
   SmallVector<Typed<int64_t>> ids;
-  std::optional<int64_t> stage; ///< of the model that is written
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Writing constants
-//===----------------------------------------------------------------------===//
-
-Typed<const char *> TableWriter::string(StringRef text) {
-  llvm::Constant *&address = strings[text];
-  if (!address)
-    address = builder.CreateGlobalString(text, "text", 0, &module);
-  return {address};
-}
-
-llvm::GlobalVariable *TableWriter::global(llvm::Constant *value,
-                                          StringRef name) {
-  return new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true,
-                                  llvm::GlobalValue::PrivateLinkage, value,
-                                  name);
-}
-
-llvm::Constant *TableWriter::bytes(StringRef data, StringRef name,
-                                   bool isText) {
-  llvm::GlobalVariable *variable =
-      global(llvm::ConstantDataArray::getString(context, data, isText), name);
-  variable->setAlignment(llvm::Align(16));
-  return variable;
-}
 
 Typed<RepriseSchedule>
 TableWriter::writeSchedule(const Tables::Schedule &schedule) {
@@ -162,35 +78,34 @@ TableWriter::writeSchedule(const Tables::Schedule &schedule) {
   SmallVector<Typed<RepriseLaunch>> rows;
   for (const Tables::Launch &launch : schedule.launches) {
     rows.push_back(Row<RepriseLaunch>{
-        constants, L::kind(launch.kind), L::callee(launch.callee),
+        data, L::kind(launch.kind), L::callee(launch.callee),
         L::firstBuffer(buffers.size()), L::numBuffers(launch.buffers.size()),
         L::firstId(ids.size()), L::numIds(launch.ids.size()),
         L::tasks(launch.tasks), L::flops(launch.flops),
-        L::name(string(launch.name))});
+        L::name(data.string(launch.name))});
     for (rt::BufferOp op : launch.buffers)
-      buffers.push_back(buffer(op));
+      buffers.push_back(data.buffer(op));
     for (int64_t id : launch.ids)
-      ids.push_back(constants.make<int64_t>(id));
+      ids.push_back(data.make<int64_t>(id));
   }
   using S = Fields<RepriseSchedule>;
-  return Row<RepriseSchedule>{constants, S::name(string(schedule.name)),
-                              S::launches(table(rows, schedule.name)),
+  return Row<RepriseSchedule>{data, S::name(data.string(schedule.name)),
+                              S::launches(data.table(rows, schedule.name)),
                               S::numLaunches(rows.size()), S::reserved(0)};
 }
 
-Typed<const RepriseEntry *>
-TableWriter::writeProgram(ArrayRef<RepriseEntry> program) {
+Typed<const RepriseEntry *> TableWriter::writeProgram() {
   using E = Fields<RepriseEntry>;
   SmallVector<Typed<RepriseEntry>> rows;
-  for (const RepriseEntry &entry : program)
-    rows.push_back(Row<RepriseEntry>{constants, E::schedule(entry.schedule),
+  for (const RepriseEntry &entry : tables.program)
+    rows.push_back(Row<RepriseEntry>{data, E::schedule(entry.schedule),
                                      E::microBatch(entry.microBatch)});
-  return table(rows, "program");
+  return data.table(rows, "program");
 }
 
 Typed<RepriseGemm> TableWriter::writeGemm(const RepriseGemm &gemm) {
   using G = Fields<RepriseGemm>;
-  return Row<RepriseGemm>{constants,
+  return Row<RepriseGemm>{data,
                           G::m(gemm.m),
                           G::n(gemm.n),
                           G::k(gemm.k),
@@ -219,7 +134,7 @@ Typed<RepriseGemm> TableWriter::writeGemm(const RepriseGemm &gemm) {
 Typed<RepriseCollective>
 TableWriter::writeCollective(const RepriseCollective &collective) {
   using C = Fields<RepriseCollective>;
-  return Row<RepriseCollective>{constants,
+  return Row<RepriseCollective>{data,
                                 C::operation(collective.operation),
                                 C::axis(collective.axis),
                                 C::elementType(collective.elementType),
@@ -237,32 +152,29 @@ TableWriter::writeCollective(const RepriseCollective &collective) {
                                 C::roundRows(collective.roundRows)};
 }
 
-SmallVector<Typed<RepriseAxis>> TableWriter::writeAxes(nn::MeshAttr mesh) {
+SmallVector<Typed<RepriseAxis>> TableWriter::writeAxes() {
   using A = Fields<RepriseAxis>;
+  nn::MeshAttr mesh = tables.mesh;
   SmallVector<Typed<RepriseAxis>> axes;
   if (mesh)
     for (auto [name, size, step] :
          llvm::zip_equal(mesh.getNames(), mesh.getSizes(), mesh.getSteps()))
-      axes.push_back(Row<RepriseAxis>{constants,
-                                      A::name(string(name.getValue())),
+      axes.push_back(Row<RepriseAxis>{data,
+                                      A::name(data.string(name.getValue())),
                                       A::size(size), A::step(step)});
   return axes;
 }
 
-SmallVector<Typed<RepriseInputs>>
-TableWriter::writeInputs(const Tables &tables) {
+Typed<RepriseInputs> TableWriter::writeInputs(const Tables::Inputs &inputs) {
   using I = Fields<RepriseInputs>;
-  SmallVector<Typed<RepriseInputs>> rows;
-  for (const Tables::Inputs &inputs : tables.inputs)
-    rows.push_back(Row<RepriseInputs>{
-        constants, I::tokens(buffer(inputs.tokens)),
-        I::targets(buffer(inputs.targets)), I::rng(buffer(inputs.rng))});
-  return rows;
+  return Row<RepriseInputs>{data, I::tokens(data.buffer(inputs.tokens)),
+                            I::targets(data.buffer(inputs.targets)),
+                            I::rng(data.buffer(inputs.rng))};
 }
 
-Typed<RepriseState> TableWriter::writeState(const WholeState &whole,
-                                            nn::MeshAttr mesh) {
+Typed<RepriseState> TableWriter::writeState(const WholeState &whole) {
   using S = Fields<RepriseState>;
+  nn::MeshAttr mesh = tables.mesh;
   // Stages that both have it may have shares of it in other forms.
   rt::BufferOp op = whole.own ? whole.own : whole.buffer;
   auto state = op->getAttrOfType<rt::StateAttr>(rt::kStateAttr);
@@ -281,9 +193,9 @@ Typed<RepriseState> TableWriter::writeState(const WholeState &whole,
     wholeExtents[cut.getDim()] = cut.getExtent();
   }
   return Row<RepriseState>{
-      constants,
-      S::name(string(name)),
-      S::hubName(string(hub.empty() ? name : hub)),
+      data,
+      S::name(data.string(name)),
+      S::hubName(data.string(hub.empty() ? name : hub)),
       S::kind(int(state.getKind())),
       S::init(int(state.getInit())),
       S::initStd(std),
@@ -301,7 +213,7 @@ Typed<RepriseState> TableWriter::writeState(const WholeState &whole,
       S::stage(whole.home),
       S::isElsewhere(!whole.own),
       S::shape(shape),
-      S::buffer(buffer(whole.own))};
+      S::buffer(data.buffer(whole.own))};
 }
 
 Typed<RepriseRotary> TableWriter::writeRotary(rt::BufferOp op) {
@@ -309,55 +221,44 @@ Typed<RepriseRotary> TableWriter::writeRotary(rt::BufferOp op) {
   auto rotary = op->getAttrOfType<rt::RotaryAttr>(rt::kRotaryAttr);
   SmallVector<Typed<float>> frequencies;
   for (float frequency : rotary.getFrequencies().asArrayRef())
-    frequencies.push_back(constants.make<float>(frequency));
+    frequencies.push_back(data.make<float>(frequency));
   MemRefType type = op.getType();
-  return Row<RepriseRotary>{constants,
-                            R::buffer(buffer(op)),
-                            R::length(type.getDimSize(0)),
-                            R::width(type.getDimSize(1)),
-                            R::frequencies(table(frequencies, "frequencies")),
-                            R::scale(rotary.getScale().getValueAsDouble()),
-                            R::reserved(0)};
+  return Row<RepriseRotary>{
+      data,
+      R::buffer(data.buffer(op)),
+      R::length(type.getDimSize(0)),
+      R::width(type.getDimSize(1)),
+      R::frequencies(data.table(frequencies, "frequencies")),
+      R::scale(rotary.getScale().getValueAsDouble()),
+      R::reserved(0)};
 }
 
-SmallVector<Typed<RepriseKernel>>
-TableWriter::writeKernels(const Tables &tables, bool areOfDevice) {
+SmallVector<Typed<RepriseKernel>> TableWriter::writeKernels(bool areOfDevice) {
   using K = Fields<RepriseKernel>;
-  auto find = [&](StringRef name) { return function<RepriseKernelFn>(name); };
+  auto find = [&](StringRef name) {
+    return data.function<RepriseKernelFn>(name);
+  };
   SmallVector<Typed<RepriseKernel>> rows;
   for (auto &[name, index] : tables.kernels)
     rows.push_back(Row<RepriseKernel>{
-        constants, K::fn(find(areOfDevice ? StringRef() : name)),
+        data, K::fn(find(areOfDevice ? StringRef() : name)),
         K::avx512Fn(find(tables.avx512Kernels.lookup(name))),
         K::avx512BF16Fn(find(tables.avx512BF16Kernels.lookup(name))),
-        K::amxFn(find(tables.amxKernels.lookup(name))), K::name(string(name))});
+        K::amxFn(find(tables.amxKernels.lookup(name))),
+        K::name(data.string(name))});
   return rows;
 }
 
-Typed<const RepriseMicroKernel *>
-TableWriter::writeMicroKernels(const Tables &tables) {
+Typed<RepriseMicroKernel>
+TableWriter::writeMicroKernel(const Tables::MicroKernel &kernel) {
   using K = Fields<RepriseMicroKernel>;
-  SmallVector<Typed<RepriseMicroKernel>> rows;
-  for (const Tables::MicroKernel &kernel : tables.microKernels)
-    rows.push_back(Row<RepriseMicroKernel>{
-        constants, K::fn(function<RepriseMicroKernelFn>(kernel.function)),
-        K::rows(kernel.tile->rows), K::cols(kernel.tile->cols),
-        K::isa(kernel.tile->isa), K::typeAB(kernel.tile->typeAB)});
-  return table(rows, "micro_kernels");
-}
-
-void TableWriter::writeMain(ArrayRef<Typed<const RepriseModel *>> models) {
-  llvm::Type *i32 = builder.getInt32Ty(), *pointer = builder.getPtrTy();
-  auto *type = llvm::FunctionType::get(i32, {i32, pointer}, false);
-  auto *main = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
-                                      "main", module);
-  llvm::FunctionCallee entry = module.getOrInsertFunction(
-      "repriseMain", i32, i32, pointer, pointer, i32);
-  builder.SetInsertPoint(llvm::BasicBlock::Create(context, "", main));
-  builder.CreateRet(builder.CreateCall(
-      entry,
-      {main->getArg(0), main->getArg(1), table(models, "models").constant,
-       constants.make<int32_t>(models.size()).constant}));
+  return Row<RepriseMicroKernel>{
+      data,
+      K::fn(data.function<RepriseMicroKernelFn>(kernel.function)),
+      K::rows(kernel.tile->rows),
+      K::cols(kernel.tile->cols),
+      K::isa(kernel.tile->isa),
+      K::typeAB(kernel.tile->typeAB)};
 }
 
 /// Numbers and words of the module's `nn.train`.
@@ -377,8 +278,10 @@ static StringRef getWord(DictionaryAttr train, StringRef key) {
   return "";
 }
 
-/// The family that `config`, the text of a `config.json`, is of.
-static FailureOr<std::string> getModelType(ModuleOp source, StringRef config) {
+/// The family that the text of a `config.json` is of; "" without one.
+static FailureOr<std::string> getModelType(ModuleOp source) {
+  auto attribute = source->getAttrOfType<StringAttr>(nn::kHubConfigAttr);
+  StringRef config = attribute ? attribute.getValue() : "";
   if (config.empty())
     return std::string();
   if (findLevelTooMany(config))
@@ -401,125 +304,6 @@ static FailureOr<std::string> getModelType(ModuleOp source, StringRef config) {
   return type->str();
 }
 
-/// Bytes of the variables in device memory of the code in `source`.
-static int64_t countGlobalBytes(ModuleOp source) {
-  int64_t bytes = 0;
-  DataLayout layout(source);
-  source.walk([&](LLVM::GlobalOp global) {
-    if (!global.getConstant() &&
-        global.getAddrSpace() == unsigned(NVVM::NVVMMemorySpace::Global))
-      bytes += layout.getTypeSize(global.getGlobalType()).getFixedValue();
-  });
-  return bytes;
-}
-
-/// By their names.
-static llvm::StringMap<cuda::KernelFacts> getFacts(ModuleOp source) {
-  llvm::StringMap<cuda::KernelFacts> facts;
-  for (cuda::KernelFacts &kernel : cuda::getKernelFacts(source))
-    facts[kernel.name] = kernel;
-  return facts;
-}
-
-SmallVector<Typed<RepriseCudaKernel>>
-TableWriter::writeDeviceKernels(ModuleOp source, const Tables &tables) {
-  using K = Fields<RepriseCudaKernel>;
-  llvm::StringMap<cuda::KernelFacts> facts = getFacts(source);
-  // Every launch of a kernel has as many buffers and ids.
-  llvm::StringMap<const Tables::Launch *> launches;
-  SmallVector<StringRef> names(tables.kernels.size());
-  for (auto &[name, index] : tables.kernels)
-    names[index] = name;
-  for (const Tables::Schedule &schedule : tables.schedules)
-    for (const Tables::Launch &launch : schedule.launches)
-      if (launch.kind == REPRISE_LAUNCH_KERNEL)
-        launches[names[launch.callee]] = &launch;
-
-  SmallVector<Typed<RepriseCudaKernel>> kernels;
-  for (StringRef name : names) {
-    const cuda::KernelFacts &kernel = facts[name];
-    const Tables::Launch *launch = launches[name];
-    kernels.push_back(Row<RepriseCudaKernel>{
-        constants, K::name(string(name)), K::grid(kernel.grid),
-        K::block(kernel.block), K::numBuffers(launch->buffers.size()),
-        K::numIds(launch->ids.size()), K::sharedBytes(kernel.sharedBytes)});
-  }
-  return kernels;
-}
-
-SmallVector<Typed<RepriseCudaSum>>
-TableWriter::writeDeviceSums(ModuleOp source) {
-  using S = Fields<RepriseCudaSum>;
-  llvm::StringMap<cuda::KernelFacts> facts = getFacts(source);
-  SmallVector<Typed<RepriseCudaSum>> rows;
-  llvm::StringMap<bool> written;
-  source.walk([&](rt::CollectiveOp op) {
-    for (const cuda::RankSum &sum : cuda::getRankSums(op)) {
-      std::string name = cuda::getRankSumName(sum);
-      auto kernel = facts.find(name);
-      if (kernel == facts.end() || !written.insert({name, true}).second)
-        continue;
-      rows.push_back(Row<RepriseCudaSum>{
-          constants, S::name(string(name)),
-          S::elementType(rt::getElementCode(sum.element)),
-          S::numTerms(sum.getNumTerms()), S::threads(kernel->second.block[0]),
-          S::perBlock(cuda::kRankSumElements)});
-    }
-  });
-  return rows;
-}
-
-SmallVector<Typed<RepriseCudaRows>>
-TableWriter::writeDeviceRows(ModuleOp source) {
-  using R = Fields<RepriseCudaRows>;
-  llvm::StringMap<cuda::KernelFacts> facts = getFacts(source);
-  SmallVector<Typed<RepriseCudaRows>> rows;
-  for (int64_t unit : cuda::getRankRowsUnits(source)) {
-    std::string name = cuda::getRankRowsName(unit);
-    auto kernel = facts.find(name);
-    if (kernel == facts.end())
-      continue;
-    rows.push_back(Row<RepriseCudaRows>{constants, R::name(string(name)),
-                                        R::unitBytes(unit),
-                                        R::threads(kernel->second.block[0])});
-  }
-  return rows;
-}
-
-Typed<const RepriseCudaModule *>
-TableWriter::writeDevice(ModuleOp source, const Tables &tables,
-                         const DeviceImage &image) {
-  using C = Fields<RepriseCubin>;
-  using D = Fields<RepriseCudaModule>;
-  SmallVector<Typed<RepriseCudaKernel>> kernels =
-      writeDeviceKernels(source, tables);
-  SmallVector<Typed<RepriseCudaSum>> sums = writeDeviceSums(source);
-  SmallVector<Typed<RepriseCudaRows>> rows = writeDeviceRows(source);
-  SmallVector<Typed<RepriseCubin>> cubins;
-  for (const DeviceImage::Cubin &cubin : image.cubins) {
-    StringRef code(cubin.code.data(), cubin.code.size());
-    cubins.push_back(Row<RepriseCubin>{
-        constants, C::smMajor(cubin.major), C::smMinor(cubin.minor),
-        C::archSpecific(cubin.archSpecific), C::reserved(0),
-        C::data({bytes(code, "cubin", /*isText=*/false)}),
-        C::bytes(code.size())});
-  }
-  Row<RepriseCudaModule> row{constants,
-                             D::ptx({bytes(image.ptx, "ptx", /*isText=*/true)}),
-                             D::ptxBytes(image.ptx.size()),
-                             D::cubins(table(cubins, "cubins")),
-                             D::kernels(table(kernels, "device_kernels")),
-                             D::numCubins(cubins.size()),
-                             D::ptxMajor(image.major),
-                             D::ptxMinor(image.minor),
-                             D::numSums(sums.size()),
-                             D::sums(table(sums, "device_sums")),
-                             D::rows(table(rows, "device_rows")),
-                             D::numRows(rows.size()),
-                             D::globalBytes(countGlobalBytes(source))};
-  return {global(row.constant, "device")};
-}
-
 /// The lines of the plan, in the order of the arena, but for gradients that lie
 /// behind all else.
 SmallVector<Typed<RepriseCategory>>
@@ -537,25 +321,27 @@ TableWriter::writeCategories(rt::ArenaAttr arena) {
     int64_t bytes = category.getBytes();
     int64_t rest =
         category.getCategory() == rt::Category::Gradients ? behind : 0;
-    Typed<RepriseBuffer> places[] = {place(at, bytes - rest),
-                                     place(arena.getBytes() - rest, rest)};
+    Typed<RepriseBuffer> places[] = {data.place(at, bytes - rest),
+                                     data.place(arena.getBytes() - rest, rest)};
     std::string name = rt::getDisplayName(category.getCategory());
     categories.push_back(Row<RepriseCategory>{
-        constants, C::name(string(name)), C::bytes(bytes), C::places(places)});
+        data, C::name(data.string(name)), C::bytes(bytes), C::places(places)});
     at += bytes - rest;
   }
   return categories;
 }
 
-FailureOr<Typed<const RepriseModel *>>
-TableWriter::write(ModuleOp source, const Tables &tables, const Shared &shared,
-                   const DeviceImage *image) {
-  stage = tables.stage;
-  auto train = source->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+/// The arena of the device that a module's plan has; null without one.
+static rt::ArenaAttr getArena(ModuleOp source) {
   auto plan = source->getAttrOfType<rt::PlanAttr>(rt::kPlanAttr);
-  rt::ArenaAttr arena =
-      plan ? plan.getArena(rt::Space::Device) : rt::ArenaAttr();
-  if (!train || !arena)
+  return plan ? plan.getArena(rt::Space::Device) : rt::ArenaAttr();
+}
+
+/// Whether there is all that the table of a model says.
+static LogicalResult check(ModuleOp source, const Tables &tables,
+                           const DeviceImage *image) {
+  auto train = source->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+  if (!train || !getArena(source))
     return source.emitError("needs 'nn.train', and 'rt.plan' with an arena "
                             "of the device, on the module");
   for (StringRef key : {"lr", "min_lr", "adam_beta1", "adam_beta2", "seed",
@@ -564,121 +350,152 @@ TableWriter::write(ModuleOp source, const Tables &tables, const Shared &shared,
       return source.emitError("needs '") << key << "' in 'nn.train'";
   if (failed(tables.checkRoles(source, getInteger(train, "vocab_size"))))
     return failure();
-  auto alignment = source->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
   if (tables.isDevice && !image)
     return source.emitError("needs the machine code of '@device'");
+  return success();
+}
 
-  SmallVector<Typed<RepriseCategory>> categories = writeCategories(arena);
-  SmallVector<Typed<RepriseState>> states;
-  for (const WholeState &state : shared.states)
-    states.push_back(writeState(state, tables.mesh));
-  SmallVector<Typed<RepriseInputs>> inputs = writeInputs(tables);
-  SmallVector<Typed<RepriseRotary>> rotaries;
-  for (rt::BufferOp op : tables.rotaries)
-    rotaries.push_back(writeRotary(op));
-  SmallVector<Typed<RepriseKernel>> kernels =
-      writeKernels(tables, /*areOfDevice=*/image != nullptr);
-  SmallVector<Typed<RepriseGemm>> gemms;
-  for (const RepriseGemm &gemm : tables.gemms)
-    gemms.push_back(writeGemm(gemm));
-  SmallVector<Typed<RepriseCollective>> collectives;
-  for (const RepriseCollective &collective : tables.collectives)
-    collectives.push_back(writeCollective(collective));
-  SmallVector<Typed<RepriseAxis>> axes = writeAxes(tables.mesh);
-  SmallVector<Typed<RepriseSchedule>> schedules;
-  for (const Tables::Schedule &schedule : tables.schedules)
-    schedules.push_back(writeSchedule(schedule));
-  auto role = [&](StringRef name) { return buffer(tables.roles.lookup(name)); };
-  auto name = source->getAttrOfType<StringAttr>(nn::kModelAttr);
-  auto config = source->getAttrOfType<StringAttr>(nn::kHubConfigAttr);
-  StringRef configJson = config ? config.getValue() : "";
-  auto section = source->getAttrOfType<StringAttr>(nn::kTrainJsonAttr);
-  FailureOr<std::string> modelType = getModelType(source, configJson);
-  if (failed(modelType))
-    return failure();
-  ArrayRef<int64_t> shape = tables.roles.lookup("tokens").getType().getShape();
+/// The lists of a model, with how many rows each has.
+auto TableWriter::writeLists(rt::ArenaAttr arena, const Shared &shared,
+                             bool isDevice) {
+  auto writeAll = [&](const auto &all, auto write) {
+    return llvm::map_to_vector(
+        all, [&](const auto &one) { return (this->*write)(one); });
+  };
+  using W = TableWriter;
+  auto categories = writeCategories(arena);
+  auto states = writeAll(shared.states, &W::writeState);
+  auto inputs = writeAll(tables.inputs, &W::writeInputs);
+  auto rotaries = writeAll(tables.rotaries, &W::writeRotary);
+  auto kernels = writeKernels(/*areOfDevice=*/isDevice);
+  auto gemms = writeAll(tables.gemms, &W::writeGemm);
+  auto microKernels = writeAll(tables.microKernels, &W::writeMicroKernel);
+  auto collectives = writeAll(tables.collectives, &W::writeCollective);
+  auto axes = writeAxes();
+  auto schedules = writeAll(tables.schedules, &W::writeSchedule);
+  using M = Fields<RepriseModel>;
+  return std::tuple{M::numCategories(categories.size()),
+                    M::numStates(states.size()),
+                    M::numKernels(kernels.size()),
+                    M::numGemms(gemms.size()),
+                    M::numMicroKernels(microKernels.size()),
+                    M::numSchedules(schedules.size()),
+                    M::numEntries(tables.program.size()),
+                    M::numRotaries(rotaries.size()),
+                    M::numAxes(axes.size()),
+                    M::numCollectives(collectives.size()),
+                    M::numInputs(inputs.size()),
+                    M::categories(data.table(categories, "categories")),
+                    M::states(data.table(states, "states")),
+                    M::rotaries(data.table(rotaries, "rotaries")),
+                    M::kernels(data.table(kernels, "kernels")),
+                    M::gemms(data.table(gemms, "gemms")),
+                    M::microKernels(data.table(microKernels, "micro_kernels")),
+                    M::axes(data.table(axes, "axes")),
+                    M::collectives(data.table(collectives, "collectives")),
+                    M::schedules(data.table(schedules, "schedules")),
+                    M::program(writeProgram()),
+                    M::inputs(data.table(inputs, "inputs")),
+                    M::buffers(data.table(buffers, "buffers")),
+                    M::ids(data.table(ids, "ids"))};
+}
+
+/// What the model is, and of whom, in words.
+auto TableWriter::writeNames(ModuleOp source, StringRef modelType) {
+  auto getText = [&](StringRef key, StringRef other) {
+    auto text = source->getAttrOfType<StringAttr>(key);
+    return data.string(text ? text.getValue() : other);
+  };
+  auto train = source->getAttrOfType<DictionaryAttr>(nn::kTrainAttr);
+  using M = Fields<RepriseModel>;
+  return std::tuple{M::name(getText(nn::kModelAttr, "model")),
+                    M::plan(data.string(getWord(train, "recompute"))),
+                    M::modelType(data.string(modelType)),
+                    M::configJson(getText(nn::kHubConfigAttr, "")),
+                    M::compiler(data.string("reprisec " REPRISE_VERSION
+                                            ", LLVM " LLVM_VERSION_STRING)),
+                    M::trainJson(getText(nn::kTrainJsonAttr, ""))};
+}
+
+/// Where the runtime writes what a step reads, and reads what comes out.
+auto TableWriter::writeRoles() {
+  auto role = [&](StringRef name) {
+    return data.buffer(tables.roles.lookup(name));
+  };
+  using M = Fields<RepriseModel>;
+  return std::tuple{M::tokens(role("tokens")),
+                    M::targets(role("targets")),
+                    M::rng(role("rng")),
+                    M::lr(role("lr")),
+                    M::biasCorrection1(role("bias_correction1")),
+                    M::biasCorrection2(role("bias_correction2")),
+                    M::loss(role("loss")),
+                    M::gradNorm(role("grad_norm")),
+                    M::evalLoss(role("eval_loss")),
+                    M::sampleTokens(role("sample_tokens")),
+                    M::position(role("position")),
+                    M::logits(role("logits")),
+                    M::batches(role("batches"))};
+}
+
+/// What `nn.train` says.
+static auto getTraining(DictionaryAttr train) {
   StringRef style = getWord(train, "lr_decay_style");
   int64_t decay = style == "linear"   ? REPRISE_LR_LINEAR
                   : style == "cosine" ? REPRISE_LR_COSINE
                                       : REPRISE_LR_CONSTANT;
+  StringRef decayIters =
+      train.contains("lr_decay_iters") ? "lr_decay_iters" : "train_iters";
+  using M = Fields<RepriseModel>;
+  return std::tuple{M::vocabSize(getInteger(train, "vocab_size")),
+                    M::budgetBytes(getInteger(train, nn::kMemoryBudget)),
+                    M::learningRate(getNumber(train, "lr")),
+                    M::minLearningRate(getNumber(train, "min_lr")),
+                    M::beta1(getNumber(train, "adam_beta1")),
+                    M::beta2(getNumber(train, "adam_beta2")),
+                    M::warmupIters(getInteger(train, "lr_warmup_iters")),
+                    M::decayIters(getInteger(train, decayIters)),
+                    M::trainIters(getInteger(train, "train_iters")),
+                    M::seed(getInteger(train, "seed")),
+                    M::lrDecayStyle(decay)};
+}
+
+FailureOr<Typed<const RepriseModel *>>
+TableWriter::write(ModuleOp source, const Shared &shared,
+                   const DeviceImage *image) {
+  if (failed(check(source, tables, image)))
+    return failure();
+  FailureOr<std::string> modelType = getModelType(source);
+  if (failed(modelType))
+    return failure();
+  rt::ArenaAttr arena = getArena(source);
+  auto alignment = source->getAttrOfType<IntegerAttr>(rt::kAlignmentAttr);
+  ArrayRef<int64_t> shape = tables.roles.lookup("tokens").getType().getShape();
   using M = Fields<RepriseModel>;
   Row<RepriseModel> model{
-      constants,
+      data,
+      writeLists(arena, shared, image != nullptr),
+      writeNames(source, *modelType),
+      writeRoles(),
+      getTraining(source->getAttrOfType<DictionaryAttr>(nn::kTrainAttr)),
       M::abiVersion(REPRISE_ABI_VERSION),
       M::numMicroBatches(tables.microBatchesPerRank *
                          nn::getAxisSize(source, nn::kDataAxis)),
-      M::name(string(name ? name.getValue() : "model")),
-      M::plan(string(getWord(train, "recompute"))),
-      M::modelType(string(*modelType)),
-      M::configJson(string(configJson)),
-      M::compiler(
-          string("reprisec " REPRISE_VERSION ", LLVM " LLVM_VERSION_STRING)),
-      M::trainJson(string(section ? section.getValue() : "")),
       M::microBatchSize(shape[0]),
       M::seqLength(shape[1]),
-      M::vocabSize(getInteger(train, "vocab_size")),
       M::arenaBytes(arena.getBytes()),
       M::arenaAlignment(alignment ? alignment.getInt() : rt::kDefaultAlignment),
-      M::budgetBytes(getInteger(train, nn::kMemoryBudget)),
-      M::numCategories(categories.size()),
-      M::numStates(states.size()),
-      M::numKernels(kernels.size()),
-      M::numGemms(gemms.size()),
-      M::numMicroKernels(tables.microKernels.size()),
-      M::numSchedules(schedules.size()),
-      M::numEntries(tables.program.size()),
       M::evaluate(tables.evaluate),
       M::sample(tables.sample),
-      M::numRotaries(rotaries.size()),
-      M::numAxes(axes.size()),
-      M::numCollectives(collectives.size()),
       M::microBatchesPerRank(tables.microBatchesPerRank),
-      M::numInputs(inputs.size()),
       M::stage(tables.stage.value_or(0)),
       M::reductionGroups(tables.reductionGroups),
-      M::categories(table(categories, "categories")),
-      M::states(table(states, "states")),
-      M::rotaries(table(rotaries, "rotaries")),
-      M::kernels(table(kernels, "kernels")),
-      M::gemms(table(gemms, "gemms")),
-      M::microKernels(writeMicroKernels(tables)),
-      M::axes(table(axes, "axes")),
-      M::collectives(table(collectives, "collectives")),
-      M::schedules(table(schedules, "schedules")),
-      M::program(writeProgram(tables.program)),
-      M::inputs(table(inputs, "inputs")),
-      M::buffers(table(buffers, "buffers")),
-      M::ids(table(ids, "ids")),
-      M::tokens(role("tokens")),
-      M::targets(role("targets")),
-      M::rng(role("rng")),
-      M::lr(role("lr")),
-      M::biasCorrection1(role("bias_correction1")),
-      M::biasCorrection2(role("bias_correction2")),
-      M::loss(role("loss")),
-      M::gradNorm(role("grad_norm")),
-      M::evalLoss(role("eval_loss")),
-      M::sampleTokens(role("sample_tokens")),
-      M::position(role("position")),
-      M::logits(role("logits")),
-      M::batches(role("batches")),
-      M::learningRate(getNumber(train, "lr")),
-      M::minLearningRate(getNumber(train, "min_lr")),
-      M::beta1(getNumber(train, "adam_beta1")),
-      M::beta2(getNumber(train, "adam_beta2")),
-      M::warmupIters(getInteger(train, "lr_warmup_iters")),
-      M::decayIters(getInteger(train, train.contains("lr_decay_iters")
-                                          ? "lr_decay_iters"
-                                          : "train_iters")),
-      M::trainIters(getInteger(train, "train_iters")),
-      M::seed(getInteger(train, "seed")),
-      M::lrDecayStyle(decay),
       M::target(image ? REPRISE_TARGET_CUDA : REPRISE_TARGET_CPU),
       M::modelFlops(shared.modelFlops),
       M::replayFlops(shared.replayFlops),
-      M::cuda(image ? writeDevice(source, tables, *image)
-                    : constants.null<const RepriseCudaModule *>())};
-  return Typed<const RepriseModel *>{global(model.constant, "model")};
+      M::cuda(image ? writeDevice(data, source, tables, *image)
+                    : data.null<const RepriseCudaModule *>())};
+  return data.address(model, "model");
 }
 
 /// Where states of a kind are among those of a step: parameters, sums of
@@ -769,6 +586,24 @@ static Shared getShared(ArrayRef<Tables> all, const Tables &own) {
   return shared;
 }
 
+/// Writes `main`, which hands the models to the runtime.
+static void writeMain(llvm::Module &module,
+                      Typed<const RepriseModel *const *> models,
+                      int64_t numModels) {
+  llvm::IRBuilder<> builder(module.getContext());
+  llvm::Type *i32 = builder.getInt32Ty(), *pointer = builder.getPtrTy();
+  auto *type = llvm::FunctionType::get(i32, {i32, pointer}, false);
+  auto *main = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                                      "main", module);
+  llvm::FunctionCallee entry = module.getOrInsertFunction(
+      "repriseMain", i32, i32, pointer, pointer, i32);
+  builder.SetInsertPoint(
+      llvm::BasicBlock::Create(module.getContext(), "", main));
+  builder.CreateRet(builder.CreateCall(entry, {main->getArg(0), main->getArg(1),
+                                               models.constant,
+                                               builder.getInt32(numModels)}));
+}
+
 std::unique_ptr<llvm::Module>
 target::writeTables(ArrayRef<CompiledModel> models, ArrayRef<Tables> tables,
                     const Aliases &aliases, llvm::LLVMContext &context) {
@@ -781,12 +616,13 @@ target::writeTables(ArrayRef<CompiledModel> models, ArrayRef<Tables> tables,
     };
     ArrayRef<Tables> alike = tables.drop_until(isAlike).take_while(isAlike);
     FailureOr<Typed<const RepriseModel *>> address =
-        TableWriter(*module, aliases)
-            .write(model.module, table, getShared(alike, table), model.image);
+        TableWriter(*module, aliases, table)
+            .write(model.module, getShared(alike, table), model.image);
     if (failed(address))
       return nullptr;
     addresses.push_back(*address);
   }
-  TableWriter(*module, aliases).writeMain(addresses);
+  writeMain(*module, DataWriter(*module, aliases).table(addresses, "models"),
+            addresses.size());
   return module;
 }

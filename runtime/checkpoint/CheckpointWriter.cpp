@@ -32,9 +32,9 @@ static bool sameFolder(const char *a, const char *b) {
 
 /// Of a folder with checkpoints that this run does not go on from.
 bool CheckpointWriter::refuseOther(int64_t last, Error &error) const {
-  const bool isSame = settings.options &&
-                      isOfRun(model, *settings.options, tensors, settings.data,
-                              checkpointPath(settings.folder, last));
+  const bool isSame =
+      settings.options && isOfRun(model, *settings.options, settings.data,
+                                  checkpointPath(settings.folder, last));
   if (!isSame)
     return error.set(
         "'%s' has checkpoints of another run, the last one of step "

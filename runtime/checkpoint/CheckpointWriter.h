@@ -32,8 +32,7 @@ class CheckpointWriter {
 public:
   CheckpointWriter(const RepriseModel &model, const ModelTensors &tensors,
                    TensorWriter &writer)
-      : model(model), tensors(tensors), writer(writer),
-        texts(model, tensors, writer) {}
+      : model(model), writer(writer), texts(model, tensors, writer) {}
   CheckpointWriter(const CheckpointWriter &) = delete;
   CheckpointWriter &operator=(const CheckpointWriter &) = delete;
   ~CheckpointWriter();
@@ -116,7 +115,6 @@ private:
   void complete();
 
   const RepriseModel &model;
-  const ModelTensors &tensors;
   TensorWriter &writer;
   SaveSettings settings = {};
   CheckpointFolder folder;

@@ -68,7 +68,7 @@ struct TensorSlice {
 /// copies of the embedding and of the head, which are those of the model.
 class ModelTensors {
 public:
-  /// \param rank  which parts of the tensors it reads.
+  /// \param rank  whose parts of the tensors are its own.
   explicit ModelTensors(const RepriseModel &model, int rank = 0)
       : model(model), rank(rank) {}
   ModelTensors(const ModelTensors &) = delete;
@@ -100,47 +100,30 @@ public:
   bool forEachRun(const TensorSlice &slice, const Arena &arena,
                   Action action) const;
 
-  /// Reads `count` of the tensors, from number `first` on, each from
-  /// `sources[i]`, whose types are floats and whose shapes are right. With
-  /// `onlyFinite`, one that is not a number or infinite is an error. Copies are
-  /// passed over, and need no source.
-  bool read(const TensorSet &set, const TensorEntry *const *sources, int first,
-            int count, bool onlyFinite, Arena &arena, ThreadPool &pool,
-            Error &error) const;
+  /// The state that is a part of a tensor, or that a slice is of.
+  const RepriseState &stateOf(const ModelTensor &tensor, int part) const {
+    return model.states[states[size_t(tensor.first + part)]];
+  }
+  /// What this rank has of a state.
+  Part ownPartOf(const RepriseState &state) const {
+    return partOf(model, state, rank);
+  }
 
 private:
-  /// Some rows of a tensor.
-  struct Piece {
-    int tensor;
-    int64_t begin, end;
-  };
-  bool cut();
-  const Piece *firstPieceOf(int tensor) const;
-  /// Calls `action` with the state of each part of some tensors, until one
-  /// returns false.
-  template <typename Action>
-  bool forEachState(int first, int count, Action action) const;
   bool add(int kind, const char *prefix, Error &error);
   bool addTensor(int kind, const char *prefix, size_t &state, Error &error);
   bool addStack(const ModelTensor &stack, Error &error);
   bool addCopies(Error &error);
-  bool sort(size_t first, Error &error);
-  /// What its states are called in files.
-  const char *nameOf(int kind, int state) const {
-    const RepriseState &s = model.states[state];
-    return kind == REPRISE_STATE_PARAMETER ? s.hubName : s.name;
-  }
   const float *placeOf(const ModelTensor &tensor, int part,
                        const Arena &arena) const {
-    const RepriseState &s = model.states[states[size_t(tensor.first + part)]];
-    return arena.at<float>(s.buffer) + tensor.firstElement();
+    return arena.at<float>(stateOf(tensor, part).buffer) +
+           tensor.firstElement();
   }
 
   const RepriseModel &model;
   int rank;
   List<ModelTensor> tensors;
   List<int> states;
-  List<Piece> pieces; ///< Of all tensors, in their order.
   List<char *> names; ///< Of slices and copies.
   int parameters = 0;
 };

@@ -9,6 +9,8 @@
 #include "Resume.h"
 
 #include "HubConfig.h"
+#include "TensorReader.h"
+#include "TrainerFile.h"
 #include "runtime/base/Crc32c.h"
 #include "runtime/text/Json.h"
 
@@ -27,234 +29,39 @@ class Checkpoint {
 public:
   Checkpoint(const RepriseModel &model, const CheckpointOptions &options,
              const ModelTensors &tensors, const char *path)
-      : model(model), options(options), tensors(tensors), path(path),
-        trainerPath("%s/%s", path, kTrainerFile) {}
-  Checkpoint(const Checkpoint &) = delete;
-  Checkpoint &operator=(const Checkpoint &) = delete;
-  ~Checkpoint() { trainer.unmap(); }
+      : model(model), tensors(tensors), path(path),
+        trainer(model, options, path) {}
 
   /// Checks everything. After false, `isDamaged` tells whether the files are
   /// not what was written, or only not what this run needs.
   bool open(ThreadPool &pool, Resumed &resumed, Error &error);
 
-  /// The part that is about the run: nothing but trainer.json is read.
-  bool openRun(Resumed &resumed, Error &error);
-
   /// Reads the states of an open checkpoint.
   bool load(Arena &arena, ThreadPool &pool, Error &error) const;
 
-  bool isDamaged = false;
+  bool isDamaged() const { return areDamaged || trainer.isDamaged; }
 
 private:
-  bool damaged() {
-    isDamaged = true;
-    return false;
-  }
-  bool readTrainer(Error &error);
-  bool integer(const char *key, int64_t &value, Error &error);
-  bool same(const char *key, const char *option, int64_t ours, Error &error);
-  bool checkRun(Error &error);
-  int64_t readSum(const char *key) const;
-  bool readMark(DataMark &mark, Error &error);
-  bool findChanges(Error &changes, Error &error) const;
-  bool readOutliers(const char *key, Outliers &outliers, Error &error);
   bool checkFiles(Error &error);
   bool checkFile(const JsonItem &item, Error &error);
   bool checkConfig(Error &error) const;
   bool findTensors(Error &error);
   bool checkSums(ThreadPool &pool, Error &error);
+  const JsonDocument &document() const { return trainer.document(); }
   const TensorSet &setOf(int tensor) const {
     return tensor < tensors.numParameters() ? parameters : moments;
   }
 
   const RepriseModel &model;
-  const CheckpointOptions &options;
   const ModelTensors &tensors;
   const char *path;
-  Path trainerPath;
-  MappedFile trainer;
-  JsonDocument document;
+  TrainerFile trainer;
+  bool areDamaged = false; ///< The other files.
   TensorSet parameters, moments;
   List<const TensorEntry *> sources; ///< Of each tensor.
 };
 
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// trainer.json
-//===----------------------------------------------------------------------===//
-
-bool Checkpoint::readTrainer(Error &error) {
-  if (!trainer.map(trainerPath, error))
-    return damaged();
-  auto *text = reinterpret_cast<const char *>(trainer.data);
-  size_t size = size_t(trainer.size);
-  // The last line is the checksum of all before it.
-  char line[64];
-  size_t length =
-      size_t(snprintf(line, sizeof(line), ",\n  \"crc32c\": \"%08x\"\n}\n", 0));
-  if (size < length) {
-    error.set("'%s' is damaged: it has %zu bytes", trainer.path, size);
-    return damaged();
-  }
-  uint32_t crc = crc32c(text, size - length);
-  snprintf(line, sizeof(line), ",\n  \"crc32c\": \"%08" PRIx32 "\"\n}\n", crc);
-  if (memcmp(text + size - length, line, length) != 0) {
-    error.set("'%s' is damaged: its checksum is %08" PRIx32
-              ", but it does not end with that",
-              trainer.path, crc);
-    return damaged();
-  }
-  if (!document.parse({text, size}, trainer.path, error))
-    return damaged();
-  int64_t format = 0;
-  if (!integer("format", format, error))
-    return false;
-  return format == kCheckpointFormat ||
-         error.set("'%s' has format %" PRId64 ", but this program reads "
-                   "%" PRId64,
-                   trainer.path, format, kCheckpointFormat);
-}
-
-bool Checkpoint::integer(const char *key, int64_t &value, Error &error) {
-  JsonValue found = document.root().find(key);
-  if (found.asInteger(value) && value >= 0)
-    return true;
-  document.fail(found, error, "\"%s\" needs a whole number, but got %s", key,
-                found.kindName());
-  return damaged();
-}
-
-namespace {
-/// What to do with a checkpoint of another run, at the end of an error.
-struct OtherRun {
-  /// \param fits  whether the model is the same: parameters depend on nothing
-  ///              else.
-  OtherRun(const char *path, bool fits) {
-    if (fits)
-      snprintf(chars, sizeof(chars),
-               "; --init-from %s begins a new run with its parameters", path);
-    else
-      snprintf(chars, sizeof(chars),
-               "; what reprisec makes of '%s/%s' goes on from it", path,
-               kDescriptionFile);
-  }
-  char chars[sizeof(Path) + 80];
-};
-} // namespace
-
-/// Whether a number of the checkpoint is that of this run.
-bool Checkpoint::same(const char *key, const char *what, int64_t ours,
-                      Error &error) {
-  int64_t theirs = 0;
-  if (!integer(key, theirs, error))
-    return false;
-  if (theirs == ours)
-    return true;
-  return error.set("'%s' was trained with %s %" PRId64 ", but this run has "
-                   "%" PRId64 "%s",
-                   path, what, theirs, ours,
-                   OtherRun(path, strcmp(key, "vocab_size") != 0).chars);
-}
-
-/// Whether the checkpoint belongs to a run like this one.
-bool Checkpoint::checkRun(Error &error) {
-  std::string_view name = document.root().find("model").text();
-  if (name != model.name)
-    return error.set("'%s' is of the model '%.*s', but this program trains "
-                     "'%s'%s",
-                     path, int(std::min<size_t>(name.size(), 200)), name.data(),
-                     model.name, OtherRun(path, /*fits=*/false).chars);
-  std::string_view order = document.root().find("data_order").text();
-  const char *ours = options.shuffled ? "shuffled" : "sequential";
-  if (order != ours)
-    return error.set("'%s' was trained with --data-order %.*s, but this run "
-                     "has %s%s",
-                     path, int(std::min<size_t>(order.size(), 40)),
-                     order.data(), ours, OtherRun(path, /*fits=*/true).chars);
-  return same("seed", "--seed", int64_t(options.seed), error) &&
-         same("micro_batches",
-              "micro-batches (global_batch_size / "
-              "micro_batch_size):",
-              model.numMicroBatches, error) &&
-         same("micro_batch_size", "micro_batch_size", model.microBatchSize,
-              error) &&
-         same("seq_length", "seq_length", model.seqLength, error) &&
-         same("vocab_size", "vocab_size", model.vocabSize, error);
-}
-
-/// A number, a text or a switch as it is written; empty for all else.
-static std::string_view getWord(JsonValue value) {
-  if (value.is(JsonKind::True) || value.is(JsonKind::False))
-    return value.is(JsonKind::True) ? "true" : "false";
-  return value.text();
-}
-
-/// Whether two words say another thing; numbers by their value.
-static bool differ(JsonValue a, JsonValue b) {
-  double left = 0, right = 0;
-  if (a.asDouble(left) && b.asDouble(right))
-    return left != right;
-  return getWord(a) != getWord(b);
-}
-
-/// What this program trains with otherwise; it is what counts from here on.
-bool Checkpoint::findChanges(Error &changes, Error &error) const {
-  JsonDocument now;
-  if (!model.trainJson || !*model.trainJson)
-    return true;
-  if (!now.parse(model.trainJson, "the program's section 'train'", error))
-    return false;
-  JsonValue then = document.root().find("train");
-  size_t length = 0;
-  for (JsonItem item : now.root()) {
-    JsonValue before = then.find(item.key.text());
-    std::string_view key = item.key.text(), old = getWord(before),
-                     own = getWord(item.value);
-    if (old.empty() || own.empty() || !differ(before, item.value) ||
-        length >= sizeof(changes.text))
-      continue;
-    length += size_t(snprintf(
-        changes.text + length, sizeof(changes.text) - length,
-        "%s%.*s %.*s then, %.*s now", length ? "; " : "", int(key.size()),
-        key.data(), int(old.size()), old.data(), int(own.size()), own.data()));
-  }
-  return true;
-}
-
-/// Old checkpoints have no such checksums.
-int64_t Checkpoint::readSum(const char *key) const {
-  JsonValue found = document.root().find(key);
-  char text[9] = "";
-  std::string_view digits = found.text();
-  memcpy(text, digits.data(), std::min(digits.size(), sizeof(text) - 1));
-  return found.is(JsonKind::String) ? strtoll(text, nullptr, 16)
-         : found.is(JsonKind::Null) ? DataMark::kNone
-                                    : DataMark::kUnknown;
-}
-
-bool Checkpoint::readMark(DataMark &mark, Error &error) {
-  mark.crc = readSum("data_crc32c");
-  mark.tokenizer = readSum("tokenizer_crc32c");
-  mark.isText = document.root().find("data_is_text").is(JsonKind::True);
-  return integer("data_tokens", mark.tokens, error);
-}
-
-bool Checkpoint::readOutliers(const char *key, Outliers &outliers,
-                              Error &error) {
-  JsonValue found = document.root().find(key);
-  JsonValue values = found.find("values");
-  bool good = found.find("count").asInteger(outliers.count) &&
-              values.is(JsonKind::Array) &&
-              values.size() == std::min(outliers.count, Outliers::kWindow);
-  double *next = outliers.values;
-  for (JsonItem item : values)
-    good = good && item.value.asDouble(*next++);
-  if (good)
-    return true;
-  document.fail(found, error, "\"%s\" needs a count and that many values", key);
-  return damaged();
-}
 
 //===----------------------------------------------------------------------===//
 // The other files
@@ -266,7 +73,7 @@ bool Checkpoint::checkFile(const JsonItem &item, Error &error) {
   if (!item.value.find("bytes").asInteger(bytes) ||
       !item.value.find("summed").asInteger(summed) || summed > bytes ||
       summed < 0 || name.find('/') != name.npos)
-    return document.fail(item.value, error, "a file needs bytes and summed");
+    return document().fail(item.value, error, "a file needs bytes and summed");
   MappedFile file;
   if (!file.map(Path("%s/%.*s", path, int(name.size()), name.data()), error))
     return false;
@@ -289,9 +96,9 @@ bool Checkpoint::checkFile(const JsonItem &item, Error &error) {
 }
 
 bool Checkpoint::checkFiles(Error &error) {
-  JsonValue files = document.root().find("files");
+  JsonValue files = document().root().find("files");
   if (!files.find(kOptimizerFile))
-    return document.fail(files, error, "\"files\" needs %s", kOptimizerFile);
+    return document().fail(files, error, "\"files\" needs %s", kOptimizerFile);
   for (JsonItem item : files)
     if (!checkFile(item, error))
       return false;
@@ -311,7 +118,7 @@ static std::string_view takeLine(std::string_view &text) {
 
 /// Whether the model is the same in all that its name does not tell.
 bool Checkpoint::checkConfig(Error &error) const {
-  if (!document.root().find("files").find(kConfigFile) || !model.configJson)
+  if (!document().root().find("files").find(kConfigFile) || !model.configJson)
     return true;
   MappedFile file;
   if (!file.map(Path("%s/%s", path, kConfigFile), error))
@@ -386,7 +193,7 @@ bool Checkpoint::findTensors(Error &error) {
 }
 
 bool Checkpoint::checkSums(ThreadPool &pool, Error &error) {
-  JsonValue sums = document.root().find("tensors");
+  JsonValue sums = document().root().find("tensors");
   List<std::string_view> wanted;
   for (int i = 0; i < tensors.size(); ++i)
     if (!wanted.push(sums.find(sources[size_t(i)]->name).text()))
@@ -415,34 +222,24 @@ bool Checkpoint::checkSums(ThreadPool &pool, Error &error) {
                    crc32c(setOf(bad).bytesOf(source), size_t(source.bytes)));
 }
 
-bool Checkpoint::openRun(Resumed &resumed, Error &error) {
-  if (!readTrainer(error))
-    return false;
-  resumed.hasOtherSums = bool(document.root().find("sums"));
-  return integer("step", resumed.state.step, error) && checkRun(error) &&
-         readMark(resumed.data, error) && findChanges(resumed.changes, error) &&
-         readOutliers("losses", resumed.state.losses, error) &&
-         readOutliers("grad_norms", resumed.state.gradNorms, error);
-}
-
 bool Checkpoint::open(ThreadPool &pool, Resumed &resumed, Error &error) {
-  if (!openRun(resumed, error))
+  if (!trainer.open(resumed, error))
     return false;
-  if (!checkFiles(error))
-    return damaged();
-  if (!checkConfig(error) || !findTensors(error))
+  areDamaged = !checkFiles(error);
+  if (areDamaged || !checkConfig(error) || !findTensors(error))
     return false;
-  return checkSums(pool, error) || damaged();
+  areDamaged = !checkSums(pool, error);
+  return !areDamaged;
 }
 
 bool Checkpoint::load(Arena &arena, ThreadPool &pool, Error &error) const {
   int count = tensors.numParameters();
   // Moments may be infinite and training still go on; the sums are right.
-  return tensors.read(parameters, sources.begin(), 0, count,
-                      /*onlyFinite=*/false, arena, pool, error) &&
-         tensors.read(moments, sources.begin() + count, count,
-                      tensors.size() - count, /*onlyFinite=*/false, arena, pool,
-                      error);
+  return TensorReader(tensors, parameters, arena, pool)
+             .read(sources.begin(), 0, count, /*onlyFinite=*/false, error) &&
+         TensorReader(tensors, moments, arena, pool)
+             .read(sources.begin() + count, count, tensors.size() - count,
+                   /*onlyFinite=*/false, error);
 }
 
 //===----------------------------------------------------------------------===//
@@ -523,12 +320,11 @@ static bool findFolder(const CheckpointOptions &options, Path &folder,
 
 bool reprise::runtime::isOfRun(const RepriseModel &model,
                                const CheckpointOptions &options,
-                               const ModelTensors &tensors,
                                const DataMark &data, const char *path) {
-  Checkpoint checkpoint(model, options, tensors, path);
+  TrainerFile trainer(model, options, path);
   Resumed then;
   Error ignored;
-  return checkpoint.openRun(then, ignored) && !then.changes.text[0] &&
+  return trainer.open(then, ignored) && !then.changes.text[0] &&
          then.data.tokens == data.tokens && then.data.crc == data.crc &&
          then.data.tokenizer == data.tokenizer;
 }
@@ -565,7 +361,7 @@ bool reprise::runtime::resumeTraining(const RepriseModel &model,
   Checkpoint checkpoint(model, options, tensors, resumed.folder);
   if (checkpoint.open(pool, resumed, error))
     return checkpoint.load(arena, pool, error);
-  if (checkpoint.isDamaged)
+  if (checkpoint.isDamaged())
     offerEarlier(model, options, tensors, resumed.folder, pool, error);
   return false;
 }

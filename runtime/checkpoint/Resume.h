@@ -40,8 +40,7 @@ bool resumeTraining(const RepriseModel &model, const CheckpointOptions &options,
 /// Whether a checkpoint is of a run with this model, batch, section `train`,
 /// seed, data and order of data, so that it is the same run.
 bool isOfRun(const RepriseModel &model, const CheckpointOptions &options,
-             const ModelTensors &tensors, const DataMark &data,
-             const char *checkpoint);
+             const DataMark &data, const char *checkpoint);
 
 /// Whether what --init-from or --resume names says of itself that it was
 /// trained on text whose bytes were the tokens.

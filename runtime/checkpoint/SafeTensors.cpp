@@ -61,8 +61,9 @@ static bool countBytes(const TensorEntry &tensor, int64_t &bytes) {
   return isEmpty || bits % 8 == 0;
 }
 
-bool TensorSet::addEntry(const JsonDocument &header, const JsonItem &item,
-                         int64_t dataBegin, Error &error) {
+/// Whether a member of the header has what a tensor has, and no more.
+static bool checkEntry(const JsonDocument &header, const JsonItem &item,
+                       Error &error) {
   std::string_view name = item.key.text();
   int shown = int(std::min<size_t>(name.size(), 200));
   if (name.find('\0') != name.npos)
@@ -85,10 +86,7 @@ bool TensorSet::addEntry(const JsonDocument &header, const JsonItem &item,
                        "two data_offsets, but got %s, %s and %s of %" PRId64,
                        shown, name.data(), dtype.kindName(), shape.kindName(),
                        offsets.kindName(), offsets.size());
-  TensorEntry tensor = {};
-  tensor.file = numFiles() - 1;
-  tensor.type = findElementType(dtype.text());
-  if (!tensor.type)
+  if (!findElementType(dtype.text()))
     return header.fail(
         dtype, error, "tensor '%.*s' has the unknown dtype '%.*s'", shown,
         name.data(), int(std::min<size_t>(dtype.text().size(), 40)),
@@ -99,15 +97,14 @@ bool TensorSet::addEntry(const JsonDocument &header, const JsonItem &item,
                        "%" PRId64,
                        shown, name.data(), TensorEntry::kMostDimensions,
                        shape.size());
-  tensor.name = static_cast<char *>(malloc(name.size() + 1));
-  if (!tensor.name || !tensors.push(tensor)) {
-    free(tensor.name);
-    return header.fail(item.key, error, "no memory left for a tensor");
-  }
-  // From here on the name is the set's.
-  TensorEntry &entry = tensors.back();
-  memcpy(entry.name, name.data(), name.size());
-  entry.name[name.size()] = '\0';
+  return true;
+}
+
+/// Reads the shape of a tensor whose name and type are known, and where its
+/// bytes are, which are as many as it needs.
+static bool readPlace(const JsonDocument &header, const JsonValue &value,
+                      int64_t dataBegin, TensorEntry &entry, Error &error) {
+  JsonValue shape = value.find("shape"), offsets = value.find("data_offsets");
   for (JsonItem size : shape)
     if (!readNumber(header, size.value, entry.name, "dimensions",
                     entry.shape[entry.rank++], error))
@@ -133,6 +130,25 @@ bool TensorSet::addEntry(const JsonDocument &header, const JsonItem &item,
   entry.offset = dataBegin + begin;
   entry.bytes = bytes;
   return true;
+}
+
+bool TensorSet::addEntry(const JsonDocument &header, const JsonItem &item,
+                         int64_t dataBegin, Error &error) {
+  if (!checkEntry(header, item, error))
+    return false;
+  std::string_view name = item.key.text();
+  TensorEntry tensor = {};
+  tensor.file = numFiles() - 1;
+  tensor.type = findElementType(item.value.find("dtype").text());
+  tensor.name = static_cast<char *>(malloc(name.size() + 1));
+  if (!tensor.name || !tensors.push(tensor)) {
+    free(tensor.name);
+    return header.fail(item.key, error, "no memory left for a tensor");
+  }
+  // From here on the name is the set's.
+  memcpy(tensor.name, name.data(), name.size());
+  tensor.name[name.size()] = '\0';
+  return readPlace(header, item.value, dataBegin, tensors.back(), error);
 }
 
 bool TensorSet::checkTiling(TensorEntry *first, int64_t dataBegin,
@@ -192,17 +208,10 @@ static bool checkFormat(const JsonDocument &header, const JsonValue &format,
                      int(std::min<size_t>(text.size(), 40)), text.data());
 }
 
-bool TensorSet::addFile(const char *path, Error &error) {
-  MappedFile file;
-  if (!file.map(path, error))
-    return false;
-  if (!files.push(file)) {
-    file.unmap();
-    return error.set("no memory left for the name of '%s'", path);
-  }
-  path = file.path; // Lives as long as the file.
-  if (!checkKind(file, error))
-    return false;
+/// Refuses a file that is too short, or does not have a header that it has room
+/// for.
+static bool checkHeader(const MappedFile &file, Error &error) {
+  const char *path = file.path;
   if (file.size < 9)
     return error.set("'%s' is no safetensors file: it needs at least 9 bytes, "
                      "but got %" PRId64,
@@ -218,29 +227,47 @@ bool TensorSet::addFile(const char *path, Error &error) {
                      "%" PRIu64 " for its header",
                      path, file.size, length + sizeof(length), sizeof(length),
                      length);
-  int64_t dataBegin = int64_t(sizeof(length)) + int64_t(length);
   if (file.data[sizeof(length)] != '{')
     return error.set("'%s' is no safetensors file: its header needs to begin "
                      "with '{', but got the byte 0x%02x",
                      path, file.data[sizeof(length)]);
+  return true;
+}
+
+/// Whether what stands beside the tensors is text alone, of a known format.
+static bool checkMetadata(const JsonDocument &header, const JsonValue &value,
+                          Error &error) {
+  bool strings = value.is(JsonKind::Object);
+  for (JsonItem member : value)
+    strings = strings && member.value.is(JsonKind::String);
+  if (!strings)
+    return header.fail(value, error,
+                       "__metadata__ needs strings and nothing else");
+  return checkFormat(header, value.find("format"), error);
+}
+
+bool TensorSet::addFile(const char *path, Error &error) {
+  MappedFile file;
+  if (!file.map(path, error))
+    return false;
+  if (!files.push(file)) {
+    file.unmap();
+    return error.set("no memory left for the name of '%s'", path);
+  }
+  if (!checkKind(file, error) || !checkHeader(file, error))
+    return false;
+  const auto length = file.at<uint64_t>(0);
+  const int64_t dataBegin = int64_t(sizeof(length)) + int64_t(length);
   JsonDocument header;
   auto *text = reinterpret_cast<const char *>(file.data) + sizeof(length);
-  if (!header.parse({text, size_t(length)}, path, error, sizeof(length)))
+  // The file's own path lives as long as it does.
+  if (!header.parse({text, size_t(length)}, file.path, error, sizeof(length)))
     return false;
   size_t first = tensors.size();
   for (JsonItem item : header.root()) {
-    if (item.key.text() != "__metadata__") {
-      if (!addEntry(header, item, dataBegin, error))
-        return false;
-      continue;
-    }
-    bool strings = item.value.is(JsonKind::Object);
-    for (JsonItem member : item.value)
-      strings = strings && member.value.is(JsonKind::String);
-    if (!strings)
-      return header.fail(item.value, error,
-                         "__metadata__ needs strings and nothing else");
-    if (!checkFormat(header, item.value.find("format"), error))
+    bool isTensor = item.key.text() != "__metadata__";
+    if (isTensor ? !addEntry(header, item, dataBegin, error)
+                 : !checkMetadata(header, item.value, error))
       return false;
   }
   return checkTiling(tensors.begin() + first, dataBegin, error);

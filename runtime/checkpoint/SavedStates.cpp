@@ -17,6 +17,7 @@
 #include "runtime/transport/Collectives.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -77,33 +78,47 @@ bool SavedStates::findRoom(Transport &ranks, bool &hasRoom, Error &error) {
   return true;
 }
 
-bool SavedStates::allocate(Error &error) {
-  copy = static_cast<float *>(malloc(size_t(std::max<int64_t>(bytes, 1))));
-  bool good = copy;
-  float *next = copy;
+bool SliceCopy::allocate(const List<TensorSlice> &slices, Share some,
+                         ThreadPool &pool) {
+  first = some.begin;
   places.clear();
-  for (int64_t i = own.begin; i < own.end && good; ++i) {
-    const TensorSlice &slice = files.slices()[size_t(i)];
+  int64_t bytes = 0;
+  for (int64_t i = some.begin; i < some.end; ++i)
+    bytes += slices[size_t(i)].bytes();
+  values = static_cast<float *>(malloc(size_t(std::max<int64_t>(bytes, 1))));
+  bool good = values;
+  float *next = values;
+  for (int64_t i = some.begin; i < some.end && good; ++i) {
     good = places.push(next);
-    next += slice.end - slice.begin;
+    next += slices[size_t(i)].bytes() / int64_t(sizeof(float));
   }
   if (!good) {
-    free(copy);
-    copy = nullptr;
-    return error.set("--save needs another %" PRId64 " bytes of memory for a "
-                     "copy, which this machine does not give; %s",
-                     bytes,
-                     isNeeded() ? "more ranks, or fewer per machine, need less"
-                                : "--save-from arena does without");
+    release();
+    return false;
   }
   constexpr int64_t kPiece = 1 << 20;
-  pool.parallelFor(
-      (bytes + kPiece - 1) / kPiece, 1, [&](int, int64_t begin, int64_t end) {
-        begin *= kPiece;
-        end = std::min(end * kPiece, bytes);
-        memset(reinterpret_cast<char *>(copy) + begin, 0, size_t(end - begin));
-      });
+  pool.parallelFor((bytes + kPiece - 1) / kPiece, 1,
+                   [&](int, int64_t begin, int64_t end) {
+                     begin *= kPiece;
+                     end = std::min(end * kPiece, bytes);
+                     memset(reinterpret_cast<char *>(values) + begin, 0,
+                            size_t(end - begin));
+                   });
   return true;
+}
+
+void SliceCopy::release() {
+  free(values);
+  values = nullptr;
+}
+
+bool SavedStates::takeCopy(Error &error) {
+  return copy.allocate(files.slices(), own, pool) ||
+         error.set("--save needs another %" PRId64 " bytes of memory for a "
+                   "copy, which this machine does not give; %s",
+                   bytes,
+                   isNeeded() ? "more ranks, or fewer per machine, need less"
+                              : "--save-from arena does without");
 }
 
 bool SavedStates::start(const SaveRoom &room, Transport &ranks, Error &error) {
@@ -144,7 +159,7 @@ bool SavedStates::startCopy(const SaveRoom &room, Transport &ranks,
                      "ranks, or fewer per machine, need less; --save-from copy "
                      "tries it",
                      why.text);
-  return allocate(error);
+  return takeCopy(error);
 }
 
 /// Where there may be a copy or none.
@@ -160,7 +175,7 @@ bool SavedStates::choose(const SaveRoom &room, Transport &ranks, Error &error) {
     return false;
   Error refused;
   if (isCopied) {
-    isOwn = isCopied = allocate(refused);
+    isOwn = isCopied = takeCopy(refused);
     if (!isOwn && room.isCopy) {
       error = refused;
       return false;
@@ -172,16 +187,14 @@ bool SavedStates::choose(const SaveRoom &room, Transport &ranks, Error &error) {
   }
   if (isCopied)
     return true;
-  free(copy);
-  copy = nullptr;
+  copy.release();
   if (isOwn && !isRefused)
     why.set("another rank has no room for a copy");
   return true;
 }
 
 bool SavedStates::startAlone(Error &error) {
-  free(copy);
-  copy = nullptr;
+  copy.release();
   own = files.slicesOf(0);
   bytes = files.bytesOf(0);
   messages = 0;
@@ -192,12 +205,12 @@ bool SavedStates::startAlone(Error &error) {
     return error.set("Nothing is saved, as a copy of %s does not fit into the "
                      "%s of memory that are free",
                      human(bytes).chars, human(left).chars);
-  return allocate(error);
+  return takeCopy(error);
 }
 
 bool SavedStates::take(Transport &ranks, Error &error) {
-  return !copy ||
-         tensors.gather(files.slices(), copy, arena, ranks, pool, error);
+  return !copy || tensors.gather(files.slices(), copy.begin(), arena, ranks,
+                                 pool, error);
 }
 
 bool SavedStates::areFinite(Error &error) const {

@@ -23,6 +23,30 @@ struct SaveRoom {
   int64_t budgetBytes = 0;
 };
 
+/// The memory of a copy of slices, one behind the other.
+class SliceCopy {
+public:
+  SliceCopy() = default;
+  SliceCopy(const SliceCopy &) = delete;
+  SliceCopy &operator=(const SliceCopy &) = delete;
+  ~SliceCopy() { release(); }
+
+  /// Takes memory for some of `slices`, all of its pages; false if there is
+  /// not as much.
+  bool allocate(const List<TensorSlice> &slices, Share some, ThreadPool &pool);
+  void release();
+
+  explicit operator bool() const { return values; }
+  float *begin() const { return values; }
+  /// Where the slice of this number is, of `allocate`'s.
+  float *placeOf(int64_t slice) const { return places[size_t(slice - first)]; }
+
+private:
+  float *values = nullptr;
+  int64_t first = 0;
+  List<float *> places;
+};
+
 /// What a rank writes of a checkpoint: a copy, so that training goes on
 /// meanwhile; or, where there is no room for one, states of the plan, so that
 /// it has to wait.
@@ -31,9 +55,6 @@ public:
   SavedStates(const ModelTensors &tensors, const TensorFiles &files,
               const Arena &arena, ThreadPool &pool)
       : tensors(tensors), files(files), arena(arena), pool(pool) {}
-  SavedStates(const SavedStates &) = delete;
-  SavedStates &operator=(const SavedStates &) = delete;
-  ~SavedStates() { free(copy); }
 
   /// Decides which, the same for all ranks, and takes the memory of a copy, all
   /// of its pages, so that one that is too large is known now and not at the
@@ -46,7 +67,7 @@ public:
   /// memory if that is the host's.
   bool startAlone(Error &error);
 
-  bool isCopy() const { return copy; }
+  bool isCopy() const { return bool(copy); }
   /// What the copy takes beside the plan, with the messages that it comes in
   /// from other ranks; 0 without one.
   int64_t copyBytes() const { return copy ? bytes + messages : 0; }
@@ -74,7 +95,7 @@ private:
   bool findRoom(Transport &ranks, bool &hasRoom, Error &error);
   bool startCopy(const SaveRoom &room, Transport &ranks, Error &error);
   bool choose(const SaveRoom &room, Transport &ranks, Error &error);
-  bool allocate(Error &error);
+  bool takeCopy(Error &error);
 
   const ModelTensors &tensors;
   const TensorFiles &files;
@@ -83,8 +104,7 @@ private:
   Share own = {0, 0};   ///< Of the slices.
   int64_t bytes = 0;    ///< Of these.
   int64_t messages = 0; ///< Bytes of those that a save has room for meanwhile.
-  float *copy = nullptr;
-  List<float *> places; ///< Of each, in the copy.
+  SliceCopy copy;
   Error why;
 };
 
@@ -92,7 +112,7 @@ template <typename Write>
 bool SavedStates::read(int64_t index, Write write) const {
   const TensorSlice &slice = files.slices()[size_t(index)];
   if (copy)
-    return write(places[size_t(index - own.begin)], size_t(slice.bytes()));
+    return write(copy.placeOf(index), size_t(slice.bytes()));
   return tensors.forEachRun(slice, arena, write);
 }
 

@@ -12,6 +12,7 @@
 #include "ExpertTensors.h"
 #include "HubConfig.h"
 #include "ScaledTensors.h"
+#include "TensorReader.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -441,8 +442,9 @@ bool reprise::runtime::loadWeights(const char *path,
   memcpy(report.prefix, match.prefix, sizeof(report.prefix));
   if (!checkSources(path, set, tensors, sources, report, error))
     return false;
-  if (!tensors.read(set, sources.entries.begin(), 0, tensors.numParameters(),
-                    /*onlyFinite=*/true, arena, pool, error))
+  if (!TensorReader(tensors, set, arena, pool)
+           .read(sources.entries.begin(), 0, tensors.numParameters(),
+                 /*onlyFinite=*/true, error))
     return false;
   for (int i = 0; i < tensors.numParameters(); ++i)
     if (const TensorEntry *copy = sources.entries[size_t(i)];

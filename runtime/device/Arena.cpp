@@ -54,18 +54,20 @@ bool Arena::mapFor(PlanMemory &memory, int64_t planBytes, Error &error) {
   return map(planBytes, error);
 }
 
-bool Arena::uploadToOriginal(const RepriseBuffer &buffer, Error &error) const {
-  return original->upload(buffer.offset, at<char>(buffer), buffer.bytes, error);
+bool Arena::upload(const RepriseBuffer &buffer, Error &error) const {
+  return !original ||
+         original->upload(buffer.offset, at<char>(buffer), buffer.bytes, error);
 }
 
-bool Arena::downloadFromOriginal(const RepriseBuffer &buffer,
-                                 Error &error) const {
-  return original->download(buffer.offset, at<char>(buffer), buffer.bytes,
-                            error);
+bool Arena::download(const RepriseBuffer &buffer, Error &error) const {
+  return !original || original->download(buffer.offset, at<char>(buffer),
+                                         buffer.bytes, error);
 }
 
 /// Whole pages; the rest may be its neighbours'.
-void Arena::releasePages(const RepriseBuffer &buffer) const {
+void Arena::release(const RepriseBuffer &buffer) const {
+  if (!original)
+    return;
   auto page = uintptr_t(sysconf(_SC_PAGESIZE));
   auto begin = reinterpret_cast<uintptr_t>(base + buffer.offset);
   uintptr_t end = (begin + uintptr_t(buffer.bytes)) / page * page;

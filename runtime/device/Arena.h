@@ -53,17 +53,10 @@ public:
   /// The same, as a copy of memory that has been allocated elsewhere.
   bool mapFor(PlanMemory &memory, int64_t bytes, Error &error);
 
-  bool upload(const RepriseBuffer &buffer, Error &error) const {
-    return !original || uploadToOriginal(buffer, error);
-  }
-  bool download(const RepriseBuffer &buffer, Error &error) const {
-    return !original || downloadFromOriginal(buffer, error);
-  }
+  bool upload(const RepriseBuffer &buffer, Error &error) const;
+  bool download(const RepriseBuffer &buffer, Error &error) const;
   /// Gives back the memory of a copy, which then holds anything.
-  void release(const RepriseBuffer &buffer) const {
-    if (original)
-      releasePages(buffer);
-  }
+  void release(const RepriseBuffer &buffer) const;
   /// Uploads and releases.
   bool handOver(const RepriseBuffer &buffer, Error &error) const {
     bool good = upload(buffer, error);
@@ -103,10 +96,6 @@ public:
   int64_t residentBytes(const RepriseBuffer &range) const;
 
 private:
-  bool uploadToOriginal(const RepriseBuffer &buffer, Error &error) const;
-  bool downloadFromOriginal(const RepriseBuffer &buffer, Error &error) const;
-  void releasePages(const RepriseBuffer &buffer) const;
-
   PlanMemory *original = nullptr; ///< Where the plan is, if not here.
   char *base = nullptr;
   int64_t bytes = 0;

@@ -71,6 +71,49 @@ static bool checkIds(const RepriseModel &model, const RepriseLaunch &launch,
   return true;
 }
 
+/// Checks the epilogue of a GEMM, of which sums of squares need room.
+static bool checkEpilogue(const RepriseModel &model,
+                          const RepriseLaunch &launch, const RepriseGemm &gemm,
+                          Error &error) {
+  if (!gemm.epilogue)
+    return true;
+  bool hasSquares = gemm.epilogue == REPRISE_EPILOGUE_SQUARES_OF_C;
+  if (hasSquares != factsOf(model.target).hasOwnGemms)
+    return error.set("damaged model: GEMM %s has epilogue %d, which its "
+                     "target does not have",
+                     launch.name, gemm.epilogue);
+  if (!hasSquares)
+    return true;
+  if (gemm.typeC != REPRISE_F32 || gemm.bias ||
+      gemm.batch[0] * gemm.batch[1] != 1)
+    return error.set("damaged model: GEMM %s needs one C of f32 without a "
+                     "bias for its squares",
+                     launch.name);
+  return checkRange(launch.name,
+                    model.buffers[launch.firstBuffer + launch.numBuffers - 2],
+                    4 * repriseGemmSquares(&gemm), model.arenaBytes, error);
+}
+
+static bool checkGemm(const RepriseModel &model, const RepriseLaunch &launch,
+                      Error &error) {
+  const RepriseGemm &gemm = model.gemms[launch.callee];
+  if (launch.numBuffers != buffersOfGemm(gemm))
+    return error.set("damaged model: GEMM %s needs %d buffers, but got %d",
+                     launch.name, buffersOfGemm(gemm), launch.numBuffers);
+  if (!checkGroups(model, launch, gemm, error) ||
+      !checkEpilogue(model, launch, gemm, error))
+    return false;
+  bool hasOwnGemms = factsOf(model.target).hasOwnGemms;
+  int64_t needed = hasOwnGemms ? repriseGemmWorkspaceBytes(&gemm) : 0;
+  int64_t given =
+      model.buffers[launch.firstBuffer + launch.numBuffers - 1].bytes;
+  if (given < needed)
+    return error.set("damaged model: GEMM %s needs a workspace of %" PRId64
+                     " bytes, but got %" PRId64,
+                     launch.name, needed, given);
+  return true;
+}
+
 static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
                         int rank, Error &error) {
   const int numCallees[] = {model.numKernels, model.numGemms,
@@ -89,38 +132,8 @@ static bool checkLaunch(const RepriseModel &model, const RepriseLaunch &launch,
       return false;
   if (isTogether(launch))
     return checkCollective(model, launch, rank, error);
-  if (launch.kind != REPRISE_LAUNCH_GEMM)
-    return checkIds(model, launch, error);
-  const RepriseGemm &gemm = model.gemms[launch.callee];
-  if (launch.numBuffers != buffersOfGemm(gemm))
-    return error.set("damaged model: GEMM %s needs %d buffers, but got %d",
-                     launch.name, buffersOfGemm(gemm), launch.numBuffers);
-  if (!checkGroups(model, launch, gemm, error))
-    return false;
-  bool hasSquares = gemm.epilogue == REPRISE_EPILOGUE_SQUARES_OF_C;
-  bool hasOwnGemms = factsOf(model.target).hasOwnGemms;
-  if (gemm.epilogue && hasSquares != hasOwnGemms)
-    return error.set("damaged model: GEMM %s has epilogue %d, which its "
-                     "target does not have",
-                     launch.name, gemm.epilogue);
-  if (hasSquares && (gemm.typeC != REPRISE_F32 || gemm.bias ||
-                     gemm.batch[0] * gemm.batch[1] != 1))
-    return error.set("damaged model: GEMM %s needs one C of f32 without a "
-                     "bias for its squares",
-                     launch.name);
-  if (hasSquares &&
-      !checkRange(launch.name,
-                  model.buffers[launch.firstBuffer + launch.numBuffers - 2],
-                  4 * repriseGemmSquares(&gemm), model.arenaBytes, error))
-    return false;
-  int64_t needed = hasOwnGemms ? repriseGemmWorkspaceBytes(&gemm) : 0;
-  int64_t given =
-      model.buffers[launch.firstBuffer + launch.numBuffers - 1].bytes;
-  if (given < needed)
-    return error.set("damaged model: GEMM %s needs a workspace of %" PRId64
-                     " bytes, but got %" PRId64,
-                     launch.name, needed, given);
-  return true;
+  return launch.kind == REPRISE_LAUNCH_GEMM ? checkGemm(model, launch, error)
+                                            : checkIds(model, launch, error);
 }
 
 /// The table `name` of a model: its rows have an address.

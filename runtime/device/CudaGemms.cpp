@@ -29,14 +29,13 @@ bool CudaGemms::check(BlasResult code, const char *name, const char *what,
                                 device.blas().statusName(code), code);
 }
 
-char *CudaGemms::addressOf(int buffer) const {
-  return reinterpret_cast<char *>(device.base() +
-                                  CudaAddress(model.buffers[buffer].offset));
-}
-
 CudaGemms::Operands CudaGemms::operandsOf(const RepriseLaunch &launch) const {
   const RepriseGemm &gemm = model.gemms[launch.callee];
   int first = launch.firstBuffer, last = first + launch.numBuffers - 1;
+  auto addressOf = [&](int buffer) {
+    return reinterpret_cast<char *>(device.base() +
+                                    CudaAddress(model.buffers[buffer].offset));
+  };
   Operands of = {};
   of.a = addressOf(first);
   of.b = addressOf(first + 1);
@@ -166,10 +165,10 @@ static uint32_t alignmentOf(const int64_t *strides, int32_t type) {
   return uint32_t(bits & -bits);
 }
 
-/// Takes an algorithm if there is one.
-bool CudaGemms::choose(const RepriseGemm &gemm, const Operands &operands,
-                       Matmul &matmul, bool autotune, bool &isThere,
-                       const char *name, Error &error) {
+/// Asks for at most `kMostChoices` algorithms, the likely fastest first.
+bool CudaGemms::findChoices(const RepriseGemm &gemm, const Operands &operands,
+                            const Matmul &matmul, List<BlasChoice> &choices,
+                            const char *name, Error &error) {
   const CublasLt &blas = device.blas();
   BlasPreference preference = nullptr;
   const char *what = "choose an algorithm";
@@ -192,28 +191,41 @@ bool CudaGemms::choose(const RepriseGemm &gemm, const Operands &operands,
               set(kBlasPreferenceAlignmentC, &alignments[2], 4) &&
               set(kBlasPreferenceAlignmentD, &alignments[2], 4);
   good = good && setVector(matmul, operands, name, error);
-  BlasChoice choices[kMostChoices] = {};
+  good = good && (choices.resize(kMostChoices) ||
+                  error.set("no memory left for %d algorithms", kMostChoices));
   int found = 0;
   if (good) {
-    BlasResult code = blas.choose(handle, matmul.matmul, matmul.first,
-                                  matmul.second, matmul.sum, matmul.sum,
-                                  preference, kMostChoices, choices, &found);
+    std::fill(choices.begin(), choices.end(), BlasChoice());
+    BlasResult code = blas.choose(
+        handle, matmul.matmul, matmul.first, matmul.second, matmul.sum,
+        matmul.sum, preference, kMostChoices, choices.begin(), &found);
     if (code == kBlasNotSupported) // So it says that it has none.
       found = 0;
     else
       good = check(code, name, what, error);
   }
   blas.preferenceDestroy(preference);
-  if (!good)
+  return good && choices.resize(size_t(found));
+}
+
+/// Takes an algorithm if there is one.
+bool CudaGemms::choose(const RepriseGemm &gemm, const Operands &operands,
+                       Matmul &matmul, bool autotune, bool &isThere,
+                       const char *name, Error &error) {
+  List<BlasChoice> choices;
+  if (!findChoices(gemm, operands, matmul, choices, name, error))
     return false;
   isThere = false;
   float best = 0;
-  for (int i = 0; i < found && (autotune || !isThere); ++i) {
-    if (choices[i].state != 0 || choices[i].workspaceBytes > workspace)
+  for (const BlasChoice &choice : choices) {
+    if (isThere && !autotune)
+      break;
+    if (choice.state != 0 ||
+        choice.workspaceBytes > uint64_t(operands.workspaceBytes))
       continue;
     Matmul trial = matmul;
-    trial.algorithm = choices[i].algorithm;
-    trial.workspaceBytes = choices[i].workspaceBytes;
+    trial.algorithm = choice.algorithm;
+    trial.workspaceBytes = choice.workspaceBytes;
     float milliseconds = 0;
     int runs = autotune ? kRepeats : 0;
     if (!time(gemm, operands, trial, runs, milliseconds, name, error))
@@ -226,7 +238,6 @@ bool CudaGemms::choose(const RepriseGemm &gemm, const Operands &operands,
   }
   return true;
 }
-
 /// The least time of `runs` runs behind a first one, which loads what the
 /// algorithm needs.
 bool CudaGemms::time(const RepriseGemm &gemm, const Operands &operands,

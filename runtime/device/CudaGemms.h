@@ -64,6 +64,9 @@ private:
   bool layOut(BlasLayout &layout, int32_t type, int64_t rows, int64_t columns,
               int64_t stride, int64_t batch, int64_t batchStride,
               const char *name, Error &error);
+  bool findChoices(const RepriseGemm &gemm, const Operands &operands,
+                   const Matmul &matmul, List<BlasChoice> &choices,
+                   const char *name, Error &error);
   bool choose(const RepriseGemm &gemm, const Operands &operands, Matmul &matmul,
               bool autotune, bool &isThere, const char *name, Error &error);
   bool separateSums(int index, const RepriseLaunch &launch, bool autotune,
@@ -77,7 +80,6 @@ private:
                 const Matmul &matmul, const char *name, Error &error);
   bool check(BlasResult code, const char *name, const char *what,
              Error &error) const;
-  char *addressOf(int buffer) const;
   Operands operandsOf(const RepriseLaunch &launch) const;
 
   const RepriseModel &model;

@@ -11,7 +11,6 @@
 #include "DataNotes.h"
 
 #include "Measures.h"
-#include "Timeline.h"
 #include "runtime/base/Clock.h"
 #include "runtime/base/Program.h"
 #include "runtime/base/Text.h"
@@ -36,7 +35,6 @@ using namespace reprise::runtime;
 /// A bar that is full; on a narrow terminal it is shorter, or left out.
 static constexpr char kBar[] = "========================================";
 static constexpr int kLongestBar = sizeof(kBar) - 1, kShortestBar = 8;
-static constexpr int kProfileLines = 20;
 /// What shows that a step goes on comes no more often, in seconds.
 static constexpr double kSignsOfLife = 0.5;
 
@@ -158,33 +156,25 @@ void Log::printData(const TrainingData &data) const {
          model.seqLength, options.shuffled ? "shuffled" : "sequential");
 }
 
-bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
-               double peakFlops, const char *gpu, Error &error) {
-  if (options.json) {
-    printJsonPlan(model, options, data, kernel, peakFlops, gpu, engine);
-    noteData(data.stream(), options, model.vocabSize, *this);
-    return flush(error);
-  }
-  printf("model    %s, %s parameters, recompute: %s\n", model.name,
-         grouped(countParameters(model)).chars, model.plan);
-  if (model.numAxes > 0) {
-    char mesh[128];
-    describeMesh(model, mesh, sizeof(mesh));
-    printf("ranks    %" PRId64 " (%s), %s\n", countRanks(model), mesh, engine);
-    if (options.ncclSums)
-      printf("sums     %s\n", kNcclSums);
-  }
-  if (options.data.size() > 0)
-    printData(data);
-  noteData(data.stream(), options, model.vocabSize, *this);
-  if (options.tokenizer)
-    printf("text     %s, %s bytes, %.3g for a token\n", options.tokenizer,
-           grouped(data.stream().textBytes()).chars,
-           double(data.stream().textBytes()) /
-               double(std::max<int64_t>(data.stream().textTokens(), 1)));
+/// The ranks that a step is computed by, and what moves bytes between them.
+static void printRanks(const RepriseModel &model, const ShowOptions &options,
+                       const char *engine) {
+  char mesh[128];
+  describeMesh(model, mesh, sizeof(mesh));
+  printf("ranks    %" PRId64 " (%s), %s\n", countRanks(model), mesh, engine);
+  if (options.ncclSums)
+    printf("sums     %s\n", kNcclSums);
+}
+
+/// Computations of a step, and the machine that does them.
+static void printWork(const RepriseModel &model, const ShowOptions &options,
+                      const RepriseMicroKernel *kernel, double peakFlops,
+                      const char *gpu) {
+  const int64_t tokens =
+      model.numMicroBatches * model.microBatchSize * model.seqLength;
   printf("step     %d x %" PRId64 " x %" PRId64 " = %s tokens, %.4g GFLOP",
          model.numMicroBatches, model.microBatchSize, model.seqLength,
-         grouped(tokensPerStep).chars, model.modelFlops * 1e-9);
+         grouped(tokens).chars, model.modelFlops * 1e-9);
   if (model.replayFlops > 0)
     printf(" + %.4g replayed", model.replayFlops * 1e-9);
   if (gpu[0] && peakFlops > 0)
@@ -195,11 +185,16 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
   else
     printf("\nmachine  %" PRId64 " thread%s%s, %s", options.threads,
            options.threads == 1 ? "" : "s",
-           model.numAxes > 0 ? " in each rank" : "", isaName(kernel));
+           model.numAxes > 0 ? " in each rank" : "", Log::isaName(kernel));
   if (kernel)
     printf(", GEMM tiles %d x %d, %.4g GFLOP/s at most", kernel->rows,
            kernel->cols, peakFlops * 1e-9);
-  printf("\nmemory   %s = %s bytes%s, allocated now and never again\n",
+  printf("\n");
+}
+
+/// The arena, category by category.
+static void printArena(const RepriseModel &model) {
+  printf("memory   %s = %s bytes%s, allocated now and never again\n",
          human(model.arenaBytes).chars, grouped(model.arenaBytes).chars,
          countStages(model) > 1 ? " in each rank of stage 0"
          : model.numAxes > 0    ? " in each rank"
@@ -211,6 +206,29 @@ bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
            100.0 * double(category.bytes) /
                double(std::max<int64_t>(model.arenaBytes, 1)));
   }
+}
+
+bool Log::plan(const TrainingData &data, const RepriseMicroKernel *kernel,
+               double peakFlops, const char *gpu, Error &error) {
+  if (options.json) {
+    printJsonPlan(model, options, data, kernel, peakFlops, gpu, engine);
+    noteData(data.stream(), options, model.vocabSize, *this);
+    return flush(error);
+  }
+  printf("model    %s, %s parameters, recompute: %s\n", model.name,
+         grouped(countParameters(model)).chars, model.plan);
+  if (model.numAxes > 0)
+    printRanks(model, options, engine);
+  if (options.data.size() > 0)
+    printData(data);
+  noteData(data.stream(), options, model.vocabSize, *this);
+  if (options.tokenizer)
+    printf("text     %s, %s bytes, %.3g for a token\n", options.tokenizer,
+           grouped(data.stream().textBytes()).chars,
+           double(data.stream().textBytes()) /
+               double(std::max<int64_t>(data.stream().textTokens(), 1)));
+  printWork(model, options, kernel, peakFlops, gpu);
+  printArena(model);
   if (Note note = scheduleNote(model, options); note.chars[0])
     printf("note     %s\n", note.chars);
   return flush(error);
@@ -452,95 +470,6 @@ void Log::interrupted(int64_t stepsDone) {
 //===----------------------------------------------------------------------===//
 // End
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// Launches whose names differ only in numbers.
-struct ProfileLine {
-  char name[96];
-  int64_t calls;
-  double seconds, flops, bytes;
-  bool gathers; ///< Reads tokens, and so perhaps only some rows of a table.
-};
-} // namespace
-
-/// Copies `name` with each run of digits that follows "layer" as a star.
-static void foldName(const char *name, char *folded, size_t size) {
-  size_t length = 0;
-  const char *start = name;
-  while (*name && length + 1 < size) {
-    bool afterLayer = name - start >= 5 && !strncmp(name - 5, "layer", 5);
-    if (afterLayer && *name >= '0' && *name <= '9') {
-      folded[length++] = '*';
-      while (*name >= '0' && *name <= '9')
-        ++name;
-      continue;
-    }
-    folded[length++] = *name++;
-  }
-  folded[length] = '\0';
-}
-
-void Log::profile(const double *seconds, int64_t steps) {
-  int64_t launches = firstLaunch(model, model.numSchedules);
-  auto *lines = static_cast<ProfileLine *>(
-      calloc(size_t(launches) + 1, sizeof(ProfileLine)));
-  if (!lines)
-    return;
-  int64_t count = 0;
-  double total = 0;
-  forEachLaunch(model, [&](const RepriseLaunch &launch, int64_t number,
-                           int64_t runs, bool isMicro) {
-    char name[sizeof(lines->name)];
-    foldName(waitsForStage(model, launch) ? "waiting for stages" : launch.name,
-             name, sizeof(name));
-    ProfileLine *line =
-        std::find_if(lines, lines + count, [&](const ProfileLine &other) {
-          return !strcmp(other.name, name);
-        });
-    if (line == lines + count) {
-      memcpy(line->name, name, sizeof(name));
-      ++count;
-    }
-    int64_t calls = steps * runs;
-    int hasWorkspace = launch.kind != REPRISE_LAUNCH_KERNEL;
-    for (int j = 0; j < launch.numBuffers - hasWorkspace; ++j) {
-      const RepriseBuffer &buffer = model.buffers[launch.firstBuffer + j];
-      line->bytes += double(calls) * double(buffer.bytes);
-      line->gathers |= isMicro && buffer.bytes == model.tokens.bytes &&
-                       buffer.offset == model.tokens.offset;
-    }
-    line->calls += calls;
-    line->seconds += seconds[number];
-    line->flops += double(calls) * double(launch.flops);
-    total += seconds[number];
-  });
-  std::sort(lines, lines + count,
-            [](const ProfileLine &a, const ProfileLine &b) {
-              return a.seconds > b.seconds;
-            });
-  if (!options.json)
-    printf("\n%-44s %10s %10s %7s %9s %9s\n", "launch", "calls", "ms/step",
-           "share", "GFLOP/s", "GB/s");
-  if (!options.json)
-    count = std::min<int64_t>(count, kProfileLines);
-  for (int64_t i = 0; i < count; ++i) {
-    const ProfileLine &line = lines[i];
-    double perStep = line.seconds * 1e3 / double(steps);
-    double perSecond = line.seconds > 0 ? 1e-9 / line.seconds : 0;
-    double rate = line.flops * perSecond, moved = line.bytes * perSecond;
-    if (options.json) {
-      JsonWriter json(stdout);
-      json.object().member("event", "profile").member("launch", +line.name);
-      json.member("calls", line.calls).member("ms_per_step", perStep, 6);
-      json.member("gflop_per_s", rate, 6).member("gbyte_per_s", moved, 6);
-      json.member("gathers", line.gathers).finish();
-    } else {
-      printf("%-44s %10" PRId64 " %10.3f %6.1f%% %9.1f %9.1f\n", line.name,
-             line.calls, perStep, 100 * line.seconds / total, rate, moved);
-    }
-  }
-  free(lines);
-}
 
 /// The bytes of a category that have memory of the machine behind them; -1 if
 /// the system does not say.

@@ -12,6 +12,7 @@
 #include "Outputs.h"
 #include "Saves.h"
 #include "Schedule.h"
+#include "StepInputs.h"
 #include "runtime/base/Outliers.h"
 #include "runtime/base/Targets.h"
 #include "runtime/base/Text.h"
@@ -19,8 +20,6 @@
 #include "runtime/checkpoint/Dump.h"
 #include "runtime/checkpoint/HubConfig.h"
 #include "runtime/compute/Cpu.h"
-#include "runtime/data/BatchReader.h"
-#include "runtime/data/Data.h"
 #include "runtime/device/Executor.h"
 #include "runtime/device/Init.h"
 #include "runtime/device/Peak.h"
@@ -67,7 +66,10 @@ public:
         ranks(ranks), device(slot.make(placement, options, arena, pool, ranks)),
         executor(model, arena, device), log(model, options, ranks.engine()),
         metrics(model), measures(model), dump(model), costs(model),
-        timeline(model), tensors(model, ranks.rank()),
+        timeline(model),
+        inputs(model, options, executor, device, isFirst() ? &dump : nullptr,
+               dataShardOf(model, ranks.rank())),
+        tensors(model, ranks.rank()),
         saves(model, options, tensors, arena, pool, ranks, log),
         inference(model, options, arena, executor, ranks,
                   Interrupts::stopFlag()) {
@@ -82,7 +84,6 @@ public:
 
 private:
   bool prepare(Error &error);
-  bool openData(Error &error);
   void warn();
   void findPeak();
   bool loadStates(Error &error);
@@ -95,9 +96,6 @@ private:
   bool areNumbers(const StepReport &report, Error &error);
   bool takeResults(StepReport &report, Error &error);
   bool updateApart(StepReport &report, Error &error);
-  bool writeInputs(int64_t step, int64_t first, Error &error);
-  bool haveInputs(int64_t step, int64_t first, Error &error);
-  void writeNextInputs(int64_t step, int64_t first);
   bool isDumped(int64_t step) const {
     return options.dump && step + 1 == options.steps;
   }
@@ -117,10 +115,6 @@ private:
   Placement &placement;
   Transport &ranks;
   ThreadPool pool;
-  Tokenizer tokenizer;
-  TokenFormat format;
-  TrainingData data;
-  BatchReader reader;
   Arena arena;
   DeviceSlot slot;
   Device &device;
@@ -133,6 +127,7 @@ private:
   Costs costs;
   Timeline timeline;
   MemoryCheck check;
+  StepInputs inputs;
   ModelTensors tensors;
   struct {
     WeightsReport weights = {};
@@ -149,49 +144,19 @@ private:
   RankReport own;
   Inference inference;
   Interrupts interrupts;
-  /// The first micro-batch whose inputs were written ahead, and what went
-  /// wrong.
-  struct {
-    int64_t step = -1, first = 0;
-    bool good = true;
-    Error error;
-  } ahead;
 };
 
 } // namespace
 
-bool Trainer::openData(Error &error) {
-  format.type = options.dtype;
-  format.pool = &pool;
-  if (options.tokenizer) {
-    if (!tokenizer.load(options.tokenizer, error))
-      return false;
-    if (tokenizer.vocabSize() > model.vocabSize)
-      return error.set("'%s' has tokens up to %" PRId64 ", but the model's "
-                       "vocabulary has %" PRId64 ", 0 to %" PRId64
-                       "; compile with a vocab_size of at least %" PRId64,
-                       tokenizer.path(), tokenizer.vocabSize() - 1,
-                       model.vocabSize, model.vocabSize - 1,
-                       tokenizer.vocabSize());
-    format.tokenizer = &tokenizer;
-  }
-  if (options.data.size() == 0) // Only steps need data.
-    return true;
-  BatchShape batch = {model.microBatchesPerRank, model.microBatchSize,
-                      model.seqLength, dataShardOf(model, ranks.rank()),
-                      model.reductionGroups};
-  return data.open(options, format, batch, model.vocabSize, error) &&
-         reader.start(data, options.steps, error);
-}
-
 bool Trainer::prepare(Error &error) {
   if (!checkOutputs(options, error) ||
-      !pool.start(int(options.threads), error) || !openData(error))
+      !pool.start(int(options.threads), error) || !inputs.open(pool, error))
     return false;
-  began.data = markOf(data.stream(), format.tokenizer);
+  const TrainingData &data = inputs.data();
+  began.data = markOf(data.stream(), inputs.format().tokenizer);
   if (options.data.size() == 0)
     began.data.isText = wasTrainedOnBytes(options);
-  if (!inference.open(format, began.data.isText, pool, error) ||
+  if (!inference.open(inputs.format(), began.data.isText, pool, error) ||
       !executor.prepare(options.profile || options.costs || options.trace,
                         ranks.rank(), error))
     return false;
@@ -275,51 +240,9 @@ bool Trainer::loadStates(Error &error) {
       !roundParameters(model, arena, pool, error, &ranks) ||
       !fillRotaries(model, arena, pool, error))
     return false;
+  const Tokenizer *tokenizer = inputs.format().tokenizer;
   return saves.start(began.resumed, began.data,
-                     options.tokenizer ? tokenizer.path() : nullptr, error);
-}
-
-/// Writes the inputs of the micro-batches from `first` on that run at a time.
-bool Trainer::writeInputs(int64_t step, int64_t first, Error &error) {
-  DeviceInputs &inputs = device.nextInputs();
-  if (!inputs.begin(error))
-    return false;
-  for (int64_t i = 0; i < inputs.count(); ++i) {
-    MicroBatch batch = executor.inputs(i);
-    if (!reader.take(step, first + i, batch.tokens, batch.targets, error))
-      return false;
-    batch.rng[0] = uint32_t(options.seed);
-    batch.rng[1] = uint32_t(options.seed >> 32);
-    batch.rng[2] = uint32_t(step);
-    batch.rng[3] = uint32_t(data.batch().globalMicroBatch(first + i));
-    if (isDumped(step) && isFirst())
-      dump.keepInputs(first + i, batch);
-  }
-  return inputs.send(error);
-}
-
-/// Writes them unless that was done ahead.
-bool Trainer::haveInputs(int64_t step, int64_t first, Error &error) {
-  if (ahead.step != step || ahead.first != first)
-    return writeInputs(step, first, error);
-  if (!ahead.good)
-    error = ahead.error;
-  return ahead.good;
-}
-
-/// Ahead, if the device is busy meanwhile: those behind `first`. What goes
-/// wrong is said when it is their turn.
-void Trainer::writeNextInputs(int64_t step, int64_t first) {
-  first += device.nextInputs().count();
-  if (first == model.microBatchesPerRank) {
-    ++step;
-    first = 0;
-  }
-  if (!device.isAhead() || step == options.steps)
-    return;
-  ahead.step = step;
-  ahead.first = first;
-  ahead.good = writeInputs(step, first, ahead.error);
+                     tokenizer ? tokenizer->path() : nullptr, error);
 }
 
 /// Begins forward and backward of a step, and unless `isApart` its update.
@@ -329,13 +252,13 @@ bool Trainer::runBatches(int64_t step, bool isApart, Error &error) {
     Turn turn = turnFrom(model, begin, atOnce);
     int64_t first = model.program[begin].microBatch;
     bool isLast = turn.end == model.numEntries;
-    if (!haveInputs(step, first, error)) {
+    if (!inputs.write(step, first, error)) {
       isWhole = true; // Nothing has been updated.
       return false;
     }
     if (!executor.runTurn(turn, isApart, error))
       return false;
-    writeNextInputs(step, first);
+    inputs.writeAhead(step, first);
     if (!isLast && !device.isAhead())
       showLife(first + atOnce);
     begin = turn.end;
@@ -495,7 +418,7 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   own.plannedBytes = double(executor.plannedBytes());
   own.highWaterBytes = double(highWater);
   own.sentBytes = double(device.sentBytes());
-  own.savedBytes = double(saves.writtenBytes());
+  own.savedBytes = double(saves.ownPart().writtenBytes());
   List<RankReport> reports;
   if (ranks.size() > 1 && !gather(ranks, own, reports, error))
     return false;
@@ -504,7 +427,8 @@ bool Trainer::finish(int64_t stepsDone, Error &error) {
   if (stepsDone > 0 || options.json) {
     DeviceMemory inUse;
     bool isKnown = device.measure(inUse);
-    log.memory(arena, isKnown ? &inUse : nullptr, saves.copyBytes());
+    log.memory(arena, isKnown ? &inUse : nullptr,
+               saves.ownPart().source().copyBytes());
     if (!reports.empty())
       log.ranks(reports);
     if (!options.json)
@@ -724,60 +648,68 @@ static int trainInRanks(Program &program, Error &error) {
                     : runRanks(settings, trainAsRank, &program, error);
 }
 
-int reprise::runtime::trainingMain(int argc, char **argv,
-                                   const RepriseModel *const *models,
-                                   int numModels) {
-  const RepriseModel &model = *models[0]; // All say the same of the program.
-  const char *program = programName(argc > 0 ? argv[0] : nullptr);
-  Error error;
-  auto fail = [&](ExitStatus status) {
-    fflush(stdout);
-    if (!error.text[0]) // Another rank says it.
-      return int(status);
-    if (error.hasPlace)
-      fprintf(stderr, "%s\n", error.text);
-    else
-      fprintf(stderr, "%s: error: %s\n", program, error.text);
+/// Says what went wrong, unless another rank does.
+static int fail(const char *program, const Error &error, ExitStatus status) {
+  fflush(stdout);
+  if (!error.text[0])
     return int(status);
-  };
-  if (model.abiVersion != REPRISE_ABI_VERSION) {
-    error.set("the model was compiled for version %u of the interface, but "
-              "this runtime has version %u; compile it again",
-              model.abiVersion, REPRISE_ABI_VERSION);
-    return fail(ExitStatus::Failed);
-  }
-  Program all = {models, numModels, {}, findLaunch()};
-  // All ranks refuse the same, and one of them says it: when it has, a launcher
-  // ends the others.
-  auto refuse = [&] {
-    if (all.launch.rank > 0)
-      sleep(3);
-    return fail(ExitStatus::WrongOption);
-  };
-  Options &options = all.options;
-  if (!parseOptions(argc, argv, model, options, error))
-    return refuse();
-  if (options.help) {
-    printHelp(program, model);
-    return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
-  }
-  if (options.version || options.describe) {
-    options.version ? printVersion(models, numModels)
-                    : printDescription(models, numModels);
-    return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
-  }
-  if (!checkLaunch(all.launch, model, options.ranks, error))
-    return refuse();
+  if (error.hasPlace)
+    fprintf(stderr, "%s\n", error.text);
+  else
+    fprintf(stderr, "%s: error: %s\n", program, error.text);
+  return int(status);
+}
+
+/// Trains with the options that were given, in all ranks.
+static ExitStatus trainAll(Program &program, int argc, char **argv,
+                           Error &error) {
   // A log that nobody reads any more is an error like others, not the end; and
   // so is a file that may not grow.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
-  Transport alone;
-  ExitStatus status = ExitStatus::Failed;
-  if (countRanks(model) == 1)
-    status = train(all, options, alone, error);
-  else if (all.mark.find(argc, argv, error))
-    status = ExitStatus(trainInRanks(all, error));
-  bool isGood = status == ExitStatus::Finished || status == ExitStatus::Stopped;
-  return isGood ? int(status) : fail(status);
+  if (countRanks(*program.models[0]) == 1) {
+    Transport alone;
+    return train(program, program.options, alone, error);
+  }
+  return program.mark.find(argc, argv, error)
+             ? ExitStatus(trainInRanks(program, error))
+             : ExitStatus::Failed;
+}
+
+int reprise::runtime::trainingMain(int argc, char **argv,
+                                   const RepriseModel *const *models,
+                                   int numModels) {
+  const RepriseModel &model = *models[0]; // All say the same of the program.
+  const char *name = programName(argc > 0 ? argv[0] : nullptr);
+  Error error;
+  if (model.abiVersion != REPRISE_ABI_VERSION) {
+    error.set("the model was compiled for version %u of the interface, but "
+              "this runtime has version %u; compile it again",
+              model.abiVersion, REPRISE_ABI_VERSION);
+    return fail(name, error, ExitStatus::Failed);
+  }
+  Program program = {models, numModels, {}, findLaunch()};
+  const Options &options = program.options;
+  bool isGood = parseOptions(argc, argv, model, program.options, error);
+  bool isToRun = !options.help && !options.version && !options.describe;
+  if (isGood && isToRun)
+    isGood = checkLaunch(program.launch, model, options.ranks, error);
+  if (!isGood) {
+    // All ranks refuse the same, and one of them says it: when it has, a
+    // launcher ends the others.
+    if (program.launch.rank > 0)
+      sleep(3);
+    return fail(name, error, ExitStatus::WrongOption);
+  }
+  if (options.help)
+    printHelp(name, model);
+  else if (options.version)
+    printVersion(models, numModels);
+  else if (options.describe)
+    printDescription(models, numModels);
+  if (!isToRun)
+    return Log::flush(error) ? 0 : fail(name, error, ExitStatus::Failed);
+  ExitStatus status = trainAll(program, argc, argv, error);
+  isGood = status == ExitStatus::Finished || status == ExitStatus::Stopped;
+  return isGood ? int(status) : fail(name, error, status);
 }

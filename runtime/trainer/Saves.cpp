@@ -51,10 +51,12 @@ bool Saves::start(const Resumed &resumed, const DataMark &data,
   return true;
 }
 
-/// The most checkpoints that lie beside those which are there already.
-int64_t Saves::countPlaces() const {
+/// The most checkpoints that lie beside those which are there already, in a run
+/// that begins behind `firstStep`; the last one there is of `lastStep`.
+static int64_t countPlaces(const Options &options, int64_t firstStep,
+                           int64_t lastStep) {
   if (options.steps <= firstStep)
-    return writer.lastStep() == firstStep ? 0 : 1;
+    return lastStep == firstStep ? 0 : 1;
   int64_t count = 1; // Of the last step.
   if (int64_t interval = options.saveInterval)
     count += (options.steps - 1) / interval - firstStep / interval;
@@ -70,7 +72,8 @@ int64_t Saves::countPlaces() const {
 void Saves::warn() const {
   if (!options.save)
     return;
-  const int64_t left = freeSpace(options.save), places = countPlaces();
+  const int64_t left = freeSpace(options.save);
+  const int64_t places = countPlaces(options, firstStep, writer.lastStep());
   const int64_t bytes = writer.leastBytes();
   if (left < 0 || places == 0 || left / places >= bytes)
     return;
@@ -160,7 +163,8 @@ bool Saves::afterStep(const RunState &state, bool isAsked, Error &error) {
       log.note("SIGUSR1 saves, but there is no --save DIR");
     return true;
   }
-  bool saves = isAsked || isDue(state.step);
+  bool isDue = options.saveInterval && state.step % options.saveInterval == 0;
+  bool saves = isAsked || isDue;
   Error failure;
   if (!(saves ? writer.wait(error) : writer.poll(error)))
     return false;

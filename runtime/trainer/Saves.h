@@ -63,16 +63,10 @@ public:
 
   /// What a save takes, more or less.
   double expectedSeconds() const { return seconds; }
-  /// The memory of the copy, beside the plan.
-  int64_t copyBytes() const { return tensorWriter.source().copyBytes(); }
-  /// The bytes of tensors that this rank has written.
-  int64_t writtenBytes() const { return tensorWriter.writtenBytes(); }
+  /// What writes this rank's part.
+  const TensorWriter &ownPart() const { return tensorWriter; }
 
 private:
-  bool isDue(int64_t step) const {
-    return options.saveInterval && step % options.saveInterval == 0;
-  }
-  int64_t countPlaces() const;
   bool begin(const RunState &state, bool isRescue, Error &error);
   bool end(const RunState &state, Error &error);
   bool showWritten(Error &failure);

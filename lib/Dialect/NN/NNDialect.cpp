@@ -402,64 +402,73 @@ static LogicalResult verifyShareOf(Operation *op, ArrayRef<int64_t> whole,
   return success();
 }
 
-static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
-                                Type type, bool isArgument) {
+/// Two numbers, the first at least 0, for which `fits` holds.
+static LogicalResult
+verifyPair(Operation *op, NamedAttribute attribute, StringRef what,
+           llvm::function_ref<bool(int64_t, int64_t)> fits) {
+  auto pair = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+  if (pair && pair.size() == 2 && pair[0] >= 0 && fits(pair[0], pair[1]))
+    return success();
+  return op->emitOpError("needs ")
+         << what << " for '" << attribute.getName().getValue() << "', but got "
+         << attribute.getValue();
+}
+
+static LogicalResult refuseRole(Operation *op, NamedAttribute attribute,
+                                StringRef what) {
+  return op->emitOpError("has ") << what << " with no use for the attribute '"
+                                 << attribute.getName().getValue()
+                                 << "' with value " << attribute.getValue();
+}
+
+/// What an argument alone may say of itself.
+static LogicalResult verifyArgument(Operation *op, NamedAttribute attribute,
+                                    Type type) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
-  // The memory plan turns tensors into views of the arena.
-  auto tensor = dyn_cast_or_null<RankedTensorType>(type);
-  bool isStatic = tensor && tensor.hasStaticShape();
-  if (type && !isStatic && !isa<MemRefType>(type))
-    return op->emitOpError("needs a tensor of a static shape for '")
-           << name << "', but got " << type;
-  if (name == kParameterAttr && isArgument && isa<ParameterAttr>(value))
+  if (name == kParameterAttr && isa<ParameterAttr>(value))
     return verifyState(op, name, cast<ParameterAttr>(value).getName(), type);
-  if (name == kRotaryAttr && isArgument && isa<RotaryAttr>(value))
+  if (name == kRotaryAttr && isa<RotaryAttr>(value))
     return verifyRotary(op, cast<RotaryAttr>(value), type);
-  if (name == kPartialAttr && isa<PartialAttr>(value))
-    return verifyState(op, name, cast<PartialAttr>(value).getName(), type);
-  if (name == kLayoutAttr && isArgument && isa<LayoutAttr>(value))
+  if (name == kLayoutAttr && isa<LayoutAttr>(value))
     return verifyLayout(op, cast<LayoutAttr>(value), type);
-  if (name == kWholeAttr && isArgument && isa<IntegerAttr>(value)) {
+  if (name == kWholeAttr && isa<IntegerAttr>(value)) {
     if (cast<IntegerAttr>(value).getInt() >= 1)
       return success();
     return op->emitOpError("needs 'nn.whole' of at least 1, but got ") << value;
   }
-  if (name == kShareOfAttr && isArgument && isa<DenseI64ArrayAttr>(value))
+  if (name == kShareOfAttr && isa<DenseI64ArrayAttr>(value))
     return verifyShareOf(op, cast<DenseI64ArrayAttr>(value), type);
-  if (name == kMicroBatchAttr && isArgument)
+  if (name == kMicroBatchAttr)
     return verifyNumber(op, attribute);
-  if (name == kOrderAttr && isArgument) {
-    auto order = dyn_cast<DenseI64ArrayAttr>(value);
-    if (order && order.size() == 2 && order[0] >= 0 && order[1] >= -1)
-      return success();
-    return op->emitOpError("needs the number of a parameter and the place of "
-                           "its gradient for '")
-           << name << "', but got " << value;
-  }
-  if (name == kSumStagesAttr && isArgument) {
-    auto stages = dyn_cast<DenseI64ArrayAttr>(value);
-    if (stages && stages.size() == 2 && stages[0] >= 0 && stages[0] < stages[1])
-      return success();
-    return op->emitOpError("needs two stages that ascend for '")
-           << name << "', but got " << value;
-  }
-  if ((name == kFollowsAttr && isArgument && isa<StringAttr>(value)) ||
-      (name == kUntrainedAttr && isArgument && isa<UnitAttr>(value)))
+  if (name == kOrderAttr)
+    return verifyPair(op, attribute,
+                      "the number of a parameter and the place of its gradient",
+                      [](int64_t, int64_t place) { return place >= -1; });
+  if (name == kSumStagesAttr)
+    return verifyPair(op, attribute, "two stages that ascend",
+                      [](int64_t a, int64_t b) { return a < b; });
+  if ((name == kFollowsAttr && isa<StringAttr>(value)) ||
+      (name == kUntrainedAttr && isa<UnitAttr>(value)))
     return success();
-  if (name == kRowsAttr && isArgument && isa<IntegerAttr>(value))
+  if (name == kRowsAttr && isa<IntegerAttr>(value))
     return verifyRows(op, cast<IntegerAttr>(value).getInt(), type);
-  auto word = dyn_cast<StringAttr>(value);
-  if (word && name == kInputAttr && isArgument)
-    return verifyInput(op, word.getValue(), type);
-  if (word && (name == kGradientAttr || name == kMoment1Attr ||
-               name == kMoment2Attr || name == kWorkingAttr ||
-               name == kMeasureAttr || (name == kParameterAttr && !isArgument)))
+  if (name == kInputAttr && isa<StringAttr>(value))
+    return verifyInput(op, cast<StringAttr>(value).getValue(), type);
+  return refuseRole(op, attribute, "an argument");
+}
+
+/// What a result alone may say of itself.
+static LogicalResult verifyResult(Operation *op, NamedAttribute attribute,
+                                  Type type) {
+  StringRef name = attribute.getName();
+  auto word = dyn_cast<StringAttr>(attribute.getValue());
+  if (word && name == kParameterAttr)
     return verifyState(op, name, word.getValue(), type);
-  if (word && name == kTermAttr && !isArgument &&
+  if (word && name == kTermAttr &&
       type == RankedTensorType::get({}, Float32Type::get(op->getContext())))
     return success();
-  if (word && name == kOutputAttr && !isArgument) {
+  if (word && name == kOutputAttr) {
     if (word == "loss" || word == "grad_norm" || word == "eval_loss" ||
         word == "logits" || word == kBorder || word == kBorderGradient)
       return success();
@@ -468,9 +477,28 @@ static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
                            "got '")
            << word.getValue() << "'";
   }
-  return op->emitOpError("has ") << (isArgument ? "an argument" : "a result")
-                                 << " with no use for the attribute '" << name
-                                 << "' with value " << value;
+  return refuseRole(op, attribute, "a result");
+}
+
+static LogicalResult verifyRole(Operation *op, NamedAttribute attribute,
+                                Type type, bool isArgument) {
+  StringRef name = attribute.getName();
+  // The memory plan turns tensors into views of the arena.
+  auto tensor = dyn_cast_or_null<RankedTensorType>(type);
+  bool isStatic = tensor && tensor.hasStaticShape();
+  if (type && !isStatic && !isa<MemRefType>(type))
+    return op->emitOpError("needs a tensor of a static shape for '")
+           << name << "', but got " << type;
+  auto partial = dyn_cast<PartialAttr>(attribute.getValue());
+  if (partial && name == kPartialAttr)
+    return verifyState(op, name, partial.getName(), type);
+  auto word = dyn_cast<StringAttr>(attribute.getValue());
+  if (word &&
+      (name == kGradientAttr || name == kMoment1Attr || name == kMoment2Attr ||
+       name == kWorkingAttr || name == kMeasureAttr))
+    return verifyState(op, name, word.getValue(), type);
+  return isArgument ? verifyArgument(op, attribute, type)
+                    : verifyResult(op, attribute, type);
 }
 
 LogicalResult NNDialect::verifyRegionArgAttribute(Operation *op,

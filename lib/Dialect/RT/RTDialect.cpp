@@ -551,49 +551,64 @@ static SmallVector<Type> getTypesMade(CollectiveOp op) {
   return {type.clone(shape)};
 }
 
-LogicalResult CollectiveOp::verify() {
+/// How many inputs and ranks there are, and whether outputs and a workspace go
+/// with them.
+static LogicalResult verifyOperands(CollectiveOp op) {
   constexpr int64_t kMostRanks = 1 << 20;
-  if (getInputs().empty()) // C2
-    return emitOpError("needs an input, but got none");
-  if (getRanks() < 1 || int64_t(getRanks()) > kMostRanks) // C2
-    return emitOpError("needs 1 to ")
-           << kMostRanks << " ranks, but got " << getRanks();
-  size_t wantedInputs = getKind() == Collective::GatherShares ? 2 : 1;
-  if (!isInPlace() && getInputs().size() != wantedInputs) // C2
-    return emitOpError("needs ")
-           << (wantedInputs == 1 ? "one input" : "a share and the whole")
-           << ", but got " << getInputs().size();
-  bool isOnTensors = getNumResults() != 0;
-  bool needsWorkspace = !isOnTensors && isSum();
-  if (needsWorkspace == !getWorkspace() || isOnTensors != getOutputs().empty())
-    // C1
-    return emitOpError("needs either results, or outputs")
-           << (isSum() ? " and a workspace" : " and no workspace");
-  if (failed(verifyForm(*this, /*buffers=*/!isOnTensors)) ||
-      (isInPlace() && failed(verifyTerms(*this)))) // C2
-    return failure();
-  TypeRange made = getMade(*this).getTypes();
-  SmallVector<Type> wanted = getTypesMade(*this); // C4
+  if (op.getInputs().empty()) // C2
+    return op.emitOpError("needs an input, but got none");
+  if (op.getRanks() < 1 || int64_t(op.getRanks()) > kMostRanks) // C2
+    return op.emitOpError("needs 1 to ")
+           << kMostRanks << " ranks, but got " << op.getRanks();
+  size_t wanted = op.getKind() == Collective::GatherShares ? 2 : 1;
+  if (!op.isInPlace() && op.getInputs().size() != wanted) // C2
+    return op.emitOpError("needs ")
+           << (wanted == 1 ? "one input" : "a share and the whole")
+           << ", but got " << op.getInputs().size();
+  bool isOnTensors = op.getNumResults() != 0;
+  bool needsWorkspace = !isOnTensors && op.isSum();
+  if (needsWorkspace == !op.getWorkspace() ||
+      isOnTensors != op.getOutputs().empty()) // C1
+    return op.emitOpError("needs either results, or outputs")
+           << (op.isSum() ? " and a workspace" : " and no workspace");
+  return success();
+}
+
+/// Whether results or outputs are what the inputs come to.
+static LogicalResult verifyMade(CollectiveOp op) {
+  TypeRange made = getMade(op).getTypes();
+  SmallVector<Type> wanted = getTypesMade(op); // C4
   if (wanted.empty())
-    return emitOpError("needs a dimension ")
-           << getDim() << " that " << getRanks() << " ranks have parts of, "
-           << "but got " << getInputs().front().getType();
+    return op.emitOpError("needs a dimension ")
+           << op.getDim() << " that " << op.getRanks()
+           << " ranks have parts of, but got "
+           << op.getInputs().front().getType();
   if (made != TypeRange(wanted)) // C4
-    return emitOpError("needs ")
-           << (isOnTensors ? "results" : "outputs") << " of the types "
-           << wanted << ", but got " << made;
-  if (getKind() == Collective::GatherShares) { // C4
-    auto share = cast<ShapedType>(getInputs().front().getType());
+    return op.emitOpError("needs ")
+           << (op.getNumResults() != 0 ? "results" : "outputs")
+           << " of the types " << wanted << ", but got " << made;
+  if (op.getKind() == Collective::GatherShares) { // C4
+    auto share = cast<ShapedType>(op.getInputs().front().getType());
     auto whole = cast<ShapedType>(made.front());
-    int64_t size = getShareSize(whole.getNumElements(), int64_t(getRanks()));
+    int64_t size = getShareSize(whole.getNumElements(), int64_t(op.getRanks()));
     if (share.getElementType() != whole.getElementType() ||
         share.getNumElements() != size)
-      return emitOpError("needs a share of ")
+      return op.emitOpError("needs a share of ")
              << size << " elements of " << whole << ", but got " << share;
   }
+  return success();
+}
+
+LogicalResult CollectiveOp::verify() {
+  if (failed(verifyOperands(*this)) ||
+      failed(verifyForm(*this, /*buffers=*/getNumResults() == 0)) ||
+      (isInPlace() && failed(verifyTerms(*this))) || // C2
+      failed(verifyMade(*this)))
+    return failure();
   if (getMembers() && getMembers()->size() != getRanks()) // C5
     return emitOpError("needs ")
            << getRanks() << " members, but got " << *getMembers();
+  TypeRange made = getMade(*this).getTypes();
   for (Type type : made) {
     Type element = cast<ShapedType>(type).getElementType();
     if ((!element.isF32() && !element.isBF16()) ||

@@ -35,8 +35,9 @@ static bool isF32OrBF16(ShapedType type) {
 // rt.attention, rt.attention_backward
 //===----------------------------------------------------------------------===//
 
+/// What is read and written of each head.
 template <typename OpTy>
-static LogicalResult verifyAttention(OpTy op) {
+static LogicalResult verifyHeads(OpTy op) {
   Value query = op.getQuery(), lse = op.getLse();
   ShapedType type = getShaped(query);
   if (!isF32OrBF16(type) || type.getRank() != 3) // C1
@@ -75,6 +76,12 @@ static LogicalResult verifyAttention(OpTy op) {
     return op.emitOpError("needs 'lse' to be [")
            << shape[0] << ", " << heads << ", " << shape[1]
            << "] of f32, but got " << lse.getType();
+  return success();
+}
+
+/// Which probabilities are dropped.
+template <typename OpTy>
+static LogicalResult verifyDropout(OpTy op) {
   ShapedType rng = getShaped(op.getRng());
   if (!rng.getElementType().isInteger(32) || rng.getNumElements() != 4) // C2
     return op.emitOpError("needs 'rng' to be 4 elements of i32, but got ")
@@ -93,6 +100,11 @@ static LogicalResult verifyAttention(OpTy op) {
     return op.emitOpError("needs 'ranks', at least 1, and the position of a "
                           "coordinate, at least 0, or neither");
   return success();
+}
+
+template <typename OpTy>
+static LogicalResult verifyAttention(OpTy op) {
+  return failure(failed(verifyHeads(op)) || failed(verifyDropout(op)));
 }
 
 LogicalResult AttentionOp::verify() { return verifyAttention(*this); }

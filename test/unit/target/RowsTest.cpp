@@ -78,6 +78,20 @@ TEST_F(Rows, FieldsAreWhereTheStructHasThem) {
   EXPECT_EQ(integerAt(row.constant, offsetof(RepriseBuffer, bytes)), 4);
 }
 
+TEST_F(Rows, SeveralFieldsMayComeInATuple) {
+  Row<RepriseLaunch> row{constants,
+                         std::tuple{L::kind(1), L::callee(2),
+                                    L::name(constants.null<const char *>())},
+                         L::firstBuffer(3),
+                         std::tuple{L::numBuffers(4), L::firstId(5)},
+                         L::numIds(6),
+                         L::tasks(7),
+                         L::flops(8)};
+  EXPECT_EQ(integerAt(row.constant, offsetof(RepriseLaunch, callee)), 2);
+  EXPECT_EQ(integerAt(row.constant, offsetof(RepriseLaunch, firstId)), 5);
+  EXPECT_EQ(integerAt(row.constant, offsetof(RepriseLaunch, flops)), 8);
+}
+
 TEST_F(Rows, FieldsHaveTheTypesOfTheStruct) {
   const int64_t batch[] = {2, 3}, strides[] = {-5, 1LL << 40};
   Row<RepriseGemm> row{constants,

@@ -142,13 +142,20 @@ static std::optional<Fault> checkPaths(const Pipeline &pipeline,
   return std::nullopt;
 }
 
-static std::optional<Fault> checkSpans(const Pipeline &pipeline,
-                                       const std::vector<Line> &lines,
-                                       const Schedule &schedule) {
+/// What forward and backward of each chunk take, with its replays.
+static std::vector<Times> getTimesOfChunks(const Pipeline &pipeline) {
   std::vector<Times> times;
   for (const Chunk &chunk : pipeline.chunks)
     times.push_back(
         getTimes(chunk.claims, chunk.claims.replay / pipeline.microBatches));
+  return times;
+}
+
+/// That the schedule takes as long as is said, and would without the replays
+/// that are said to cost nothing.
+static std::optional<Fault> checkSpan(const Pipeline &pipeline,
+                                      const Schedule &schedule) {
+  std::vector<Times> times = getTimesOfChunks(pipeline);
   double span = schedule.getSpan(times);
   if (!isNear(span, pipeline.span, span)) {
     auto [wanted, got] = formatSeconds(span, pipeline.span);
@@ -175,8 +182,12 @@ static std::optional<Fault> checkSpans(const Pipeline &pipeline,
             " without the replays that are said to cost nothing, but " + all +
             " with them"};
   }
-  if (std::optional<Fault> fault = checkPaths(pipeline, schedule))
-    return fault;
+  return std::nullopt;
+}
+
+static std::optional<Fault> checkSpanBound(const Pipeline &pipeline,
+                                           const std::vector<Line> &lines,
+                                           const Schedule &schedule) {
   double bound = getSpanBound(pipeline, lines, schedule);
   if (!isNear(bound, pipeline.bound, bound)) {
     auto [wanted, got] = formatSeconds(bound, pipeline.bound);
@@ -186,6 +197,7 @@ static std::optional<Fault> checkSpans(const Pipeline &pipeline,
                      got};
   }
   // Follows from all checks before, unless one of them is wrong.
+  double span = schedule.getSpan(getTimesOfChunks(pipeline));
   if (bound > span && !isNear(bound, span, span)) {
     auto [least, all] = formatSeconds(bound, span);
     return Fault{pipeline.boundAt, "the bound of " + least + " is above the " +
@@ -221,6 +233,49 @@ static std::optional<Fault> checkStages(const Pipeline &pipeline,
   return std::nullopt;
 }
 
+/// Adds what there is in a chunk.
+static void addCounts(const CertificateFigures &chunk,
+                      CertificateFigures &sum) {
+  for (auto count :
+       {&CertificateFigures::layers, &CertificateFigures::buffers,
+        &CertificateFigures::positions, &CertificateFigures::replays,
+        &CertificateFigures::points, &CertificateFigures::peak,
+        &CertificateFigures::keepRules, &CertificateFigures::dropRules,
+        &CertificateFigures::fixedOps})
+    sum.*count += chunk.*count;
+}
+
+/// What each chunk claims by itself.
+static std::optional<Fault> checkChunks(const Pipeline &pipeline,
+                                        std::vector<Line> &lines,
+                                        CertificateFigures &figures) {
+  figures.stages.resize(pipeline.stages);
+  std::set<std::string> layers;
+  Effort left;
+  for (size_t c = 0; c < pipeline.chunks.size(); ++c) {
+    const Chunk &chunk = pipeline.chunks[c];
+    CertificateFigures own;
+    if (auto fault = checkClaims(chunk.claims, own, lines[c], left))
+      return fault;
+    figures.model = own.model;
+    figures.under = own.under;
+    figures.machine = own.machine;
+    CertificateFigures &stage = figures.stages[c % pipeline.stages];
+    addCounts(own, stage);
+    addCounts(own, figures);
+    stage.step += own.step / pipeline.microBatches;
+    stage.replay += own.replay / pipeline.microBatches;
+    stage.slack += chunk.slack;
+    stage.inFlight.push_back(chunk.claims.layers[0].inFlight);
+    // What is before the first layer of a chunk, and behind the last, is in all
+    // chunks, under one name.
+    for (const Layer &layer : chunk.claims.layers)
+      layers.insert(layer.name);
+  }
+  figures.layers = layers.size();
+  return std::nullopt;
+}
+
 std::optional<Fault>
 reprise::verify::checkPipeline(Pipeline &pipeline,
                                CertificateFigures &figures) {
@@ -236,43 +291,18 @@ reprise::verify::checkPipeline(Pipeline &pipeline,
   if (pipeline.pricedTasks)
     if (std::optional<Fault> fault = placePricedTasks(pipeline, schedule))
       return fault;
-  figures.stages.resize(pipeline.stages);
-  std::set<std::string> layers;
   std::vector<Line> lines(pipeline.chunks.size());
-  Effort left;
-  for (size_t c = 0; c < pipeline.chunks.size(); ++c) {
-    CertificateFigures chunk;
-    if (auto fault =
-            checkClaims(pipeline.chunks[c].claims, chunk, lines[c], left))
-      return fault;
-    CertificateFigures &stage = figures.stages[c % pipeline.stages];
-    figures.model = chunk.model;
-    figures.under = chunk.under;
-    figures.machine = chunk.machine;
-    for (auto count :
-         {&CertificateFigures::layers, &CertificateFigures::buffers,
-          &CertificateFigures::positions, &CertificateFigures::replays,
-          &CertificateFigures::points, &CertificateFigures::peak,
-          &CertificateFigures::keepRules, &CertificateFigures::dropRules,
-          &CertificateFigures::fixedOps}) {
-      stage.*count += chunk.*count;
-      figures.*count += chunk.*count;
-    }
-    // What is before the first layer of a chunk, and behind the last, is in all
-    // chunks, under one name.
-    for (const Layer &layer : pipeline.chunks[c].claims.layers)
-      layers.insert(layer.name);
-    stage.step += chunk.step / pipeline.microBatches;
-    stage.replay += chunk.replay / pipeline.microBatches;
-    stage.slack += pipeline.chunks[c].slack;
-    stage.inFlight.push_back(pipeline.chunks[c].claims.layers[0].inFlight);
-  }
-  if (std::optional<Fault> fault = checkSpans(pipeline, lines, schedule))
+  if (std::optional<Fault> fault = checkChunks(pipeline, lines, figures))
+    return fault;
+  if (std::optional<Fault> fault = checkSpan(pipeline, schedule))
+    return fault;
+  if (std::optional<Fault> fault = checkPaths(pipeline, schedule))
+    return fault;
+  if (std::optional<Fault> fault = checkSpanBound(pipeline, lines, schedule))
     return fault;
   if (std::optional<Fault> fault =
           checkStages(pipeline, lines, schedule, figures))
     return fault;
-  figures.layers = layers.size();
   figures.budget = pipeline.budget;
   figures.microBatches = pipeline.microBatches;
   figures.span = pipeline.span;

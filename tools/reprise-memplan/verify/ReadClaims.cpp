@@ -284,14 +284,8 @@ static PricedPoint readPoint(Reader &reader, const Json &value,
   return point;
 }
 
-std::optional<Fault> reprise::verify::readClaims(const Json &value,
-                                                 Claims &claims) {
-  Reader reader;
-  Object object(reader, value,
-                {"version", "model", "machine", "under", "kind", "budget_bytes",
-                 "base_bytes", "peak_bytes", "micro_batches", "step_seconds",
-                 "replay_seconds", "lower_bound_seconds", "classes", "layers",
-                 "buffers", "schedule", "moments"});
+/// What the certificate is of, and the figures that it certifies.
+static void readFigures(Reader &reader, const Object &object, Claims &claims) {
   reader.readInteger(object.get("version"), 2, 2, "a version");
   claims.model = reader.readText(object.get("model"));
   claims.machine = reader.readText(object.get("machine"));
@@ -315,7 +309,17 @@ std::optional<Fault> reprise::verify::readClaims(const Json &value,
   readTotal("step_seconds", claims.step, claims.stepAt);
   readTotal("replay_seconds", claims.replay, claims.replayAt);
   readTotal("lower_bound_seconds", claims.bound, claims.boundAt);
+}
 
+std::optional<Fault> reprise::verify::readClaims(const Json &value,
+                                                 Claims &claims) {
+  Reader reader;
+  Object object(reader, value,
+                {"version", "model", "machine", "under", "kind", "budget_bytes",
+                 "base_bytes", "peak_bytes", "micro_batches", "step_seconds",
+                 "replay_seconds", "lower_bound_seconds", "classes", "layers",
+                 "buffers", "schedule", "moments"});
+  readFigures(reader, object, claims);
   std::vector<ClassNames> names;
   for (const Json &element : reader.readList(object.get("classes"))) {
     names.emplace_back();

@@ -124,23 +124,17 @@ static std::optional<Fault> readOfStages(Reader &reader, const Json &list,
   return std::nullopt;
 }
 
-std::optional<Fault> reprise::verify::readPipeline(const Json &value,
-                                                   Pipeline &pipeline) {
-  Reader reader;
-  Object object(reader, value,
-                {"version", "kind", "budget_bytes", "base_bytes",
-                 "beside_bytes", "stages", "virtual_stages", "micro_batches",
-                 "schedule", "micro_batch_group", "span_seconds",
-                 "lower_bound_seconds", "chunks", "paths", "priced_tasks"});
+/// The stages, and what is certified of all of them.
+static std::optional<Fault> readFigures(Reader &reader, const Object &object,
+                                        Pipeline &pipeline) {
   pipeline.budget =
       reader.readInteger(object.get("budget_bytes"), 0, INT64_MAX, "bytes");
   pipeline.stages =
       reader.readInteger(object.get("stages"), 1, kMostTasks, "stages");
   pipeline.virtualStages = reader.readInteger(object.get("virtual_stages"), 1,
                                               kMostTasks, "virtual stages");
-  const Json &batches = object.get("micro_batches");
-  pipeline.microBatches =
-      reader.readInteger(batches, 1, kMostTasks, "micro-batches");
+  pipeline.microBatches = reader.readInteger(object.get("micro_batches"), 1,
+                                             kMostTasks, "micro-batches");
   if (std::optional<Fault> fault = readSchedule(reader, object, pipeline))
     return fault;
   if (std::optional<Fault> fault = readAllPricedTasks(reader, object, pipeline))
@@ -154,8 +148,24 @@ std::optional<Fault> reprise::verify::readPipeline(const Json &value,
     return fault;
   pipeline.beside.resize(pipeline.base.size());
   if (const Json *beside = object.find("beside_bytes"))
-    if (auto fault = readOfStages(reader, *beside, pipeline, pipeline.beside))
-      return fault;
+    return readOfStages(reader, *beside, pipeline, pipeline.beside);
+  return std::nullopt;
+}
+
+static std::optional<Fault> readChunk(Reader &reader, const Json &value,
+                                      Chunk &chunk) {
+  Object fields(reader, value, {"slack_seconds", "certificate"});
+  const Json &slack = fields.get("slack_seconds");
+  chunk.slack = reader.readSeconds(slack);
+  chunk.at = value.at;
+  chunk.slackAt = slack.at;
+  const Json &certificate = fields.get("certificate");
+  return reader.fault ? reader.fault : readClaims(certificate, chunk.claims);
+}
+
+/// One for each virtual stage of each stage.
+static std::optional<Fault> readChunks(Reader &reader, const Object &object,
+                                       Pipeline &pipeline) {
   const Json &chunks = object.get("chunks");
   const std::vector<Json> &elements = reader.readList(chunks);
   if (reader.fault)
@@ -167,25 +177,32 @@ std::optional<Fault> reprise::verify::readPipeline(const Json &value,
                                 std::to_string(elements.size())};
   if (2 * wanted * pipeline.microBatches > kMostTasks)
     return Fault{
-        batches.at,
+        object.get("micro_batches").at,
         "needs at most " + std::to_string(kMostTasks) +
             " tasks, forward and backward of each micro-batch on each "
             "chunk, but got " +
             std::to_string(int64_t(2 * wanted * pipeline.microBatches))};
   for (const Json &element : elements) {
-    Object fields(reader, element, {"slack_seconds", "certificate"});
-    const Json &slack = fields.get("slack_seconds");
     Chunk chunk;
-    chunk.slack = reader.readSeconds(slack);
-    chunk.at = element.at;
-    chunk.slackAt = slack.at;
-    const Json &certificate = fields.get("certificate");
-    if (reader.fault)
-      return reader.fault;
-    if (std::optional<Fault> fault = readClaims(certificate, chunk.claims))
+    if (std::optional<Fault> fault = readChunk(reader, element, chunk))
       return fault;
     pipeline.chunks.push_back(std::move(chunk));
   }
+  return std::nullopt;
+}
+
+std::optional<Fault> reprise::verify::readPipeline(const Json &value,
+                                                   Pipeline &pipeline) {
+  Reader reader;
+  Object object(reader, value,
+                {"version", "kind", "budget_bytes", "base_bytes",
+                 "beside_bytes", "stages", "virtual_stages", "micro_batches",
+                 "schedule", "micro_batch_group", "span_seconds",
+                 "lower_bound_seconds", "chunks", "paths", "priced_tasks"});
+  if (std::optional<Fault> fault = readFigures(reader, object, pipeline))
+    return fault;
+  if (std::optional<Fault> fault = readChunks(reader, object, pipeline))
+    return fault;
   for (const Json &element : reader.readList(object.get("paths"))) {
     pipeline.paths.push_back(readPath(reader, element, pipeline.stages));
     if (reader.fault)

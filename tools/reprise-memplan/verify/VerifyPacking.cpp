@@ -208,32 +208,35 @@ static std::string describe(const Row &row) {
          std::to_string(row.lower) + ", " + std::to_string(row.upper) + ")";
 }
 
-std::optional<Fault> reprise::verify::verifyPacking(std::string_view text,
-                                                    int64_t alignment,
-                                                    PackingFigures &figures) {
-  std::vector<Row> rows;
-  if (std::optional<Fault> fault = readRows(text, /*withOffset=*/true, rows))
-    return fault;
-  figures = {int64_t(rows.size()), 0, 0};
-
-  // Births and deaths in the order of time; at one time deaths come first.
-  struct Event {
-    int64_t time;
-    bool isBirth;
-    size_t row;
-  };
-  std::vector<Event> events;
-  for (size_t r = 0; r < rows.size(); ++r) {
-    Row &row = rows[r];
+/// Sizes are multiples of the alignment from here on; offsets are, or it is a
+/// fault.
+static std::optional<Fault> align(std::vector<Row> &rows, int64_t alignment) {
+  for (Row &row : rows) {
     if (row.offset % alignment != 0)
       return Fault{row.at, "item '" + row.id + "' needs an offset that " +
                                std::to_string(alignment) +
                                " divides, but got " +
                                std::to_string(row.offset)};
     row.size += (alignment - row.size % alignment) % alignment;
+  }
+  return std::nullopt;
+}
+
+namespace {
+struct Event {
+  int64_t time;
+  bool isBirth;
+  size_t row;
+};
+} // namespace
+
+/// Births and deaths in the order of time; at one time deaths come first.
+static std::vector<Event> getEvents(const std::vector<Row> &rows) {
+  std::vector<Event> events;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const Row &row = rows[r];
     if (row.size == 0 || row.lower == row.upper)
       continue;
-    figures.peak = std::max(figures.peak, row.offset + row.size);
     events.push_back({row.lower, true, r});
     events.push_back({row.upper, false, r});
   }
@@ -242,30 +245,49 @@ std::optional<Fault> reprise::verify::verifyPacking(std::string_view text,
               return std::tie(left.time, left.isBirth, left.row) <
                      std::tie(right.time, right.isBirth, right.row);
             });
+  return events;
+}
 
-  std::map<int64_t, size_t> alive; // by offset
+/// By offset, the numbers of the rows that are alive at a time.
+using Alive = std::map<int64_t, size_t>;
+
+/// One of them that shares bytes with `row`, or null.
+static const Row *findOverlap(const std::vector<Row> &rows, const Alive &alive,
+                              const Row &row) {
+  auto next = alive.lower_bound(row.offset);
+  if (next != alive.begin()) {
+    const Row &below = rows[std::prev(next)->second];
+    if (below.offset + below.size > row.offset)
+      return &below;
+  }
+  bool isAbove = next != alive.end() && next->first < row.offset + row.size;
+  return isAbove ? &rows[next->second] : nullptr;
+}
+
+std::optional<Fault> reprise::verify::verifyPacking(std::string_view text,
+                                                    int64_t alignment,
+                                                    PackingFigures &figures) {
+  std::vector<Row> rows;
+  if (std::optional<Fault> fault = readRows(text, /*withOffset=*/true, rows))
+    return fault;
+  if (std::optional<Fault> fault = align(rows, alignment))
+    return fault;
+  figures = {int64_t(rows.size()), 0, 0};
+  Alive alive;
   int64_t bytes = 0;
-  for (const Event &event : events) {
+  for (const Event &event : getEvents(rows)) {
     const Row &row = rows[event.row];
     if (!event.isBirth) {
       alive.erase(row.offset);
       bytes -= row.size;
       continue;
     }
-    auto next = alive.lower_bound(row.offset);
-    const Row *other = nullptr;
-    if (next != alive.end() && next->first < row.offset + row.size)
-      other = &rows[next->second];
-    if (next != alive.begin()) {
-      const Row &below = rows[std::prev(next)->second];
-      if (below.offset + below.size > row.offset)
-        other = &below;
-    }
-    if (other)
+    if (const Row *other = findOverlap(rows, alive, row))
       return Fault{row.at, describe(row) + " overlaps " + describe(*other)};
     alive[row.offset] = event.row;
     bytes += row.size;
     figures.bound = std::max(figures.bound, bytes);
+    figures.peak = std::max(figures.peak, row.offset + row.size);
   }
   return std::nullopt;
 }
