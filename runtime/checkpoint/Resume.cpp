@@ -475,19 +475,17 @@ static void offerEarlier(const RepriseModel &model,
   Error ignored;
   if (!findCheckpoints(folder, steps, ignored))
     return;
-  size_t length = strlen(error.text), room = sizeof(error.text) - length;
   for (size_t i = steps.size(); i-- > 0;) {
     Path earlier = checkpointPath(folder, steps[i]);
     Checkpoint checkpoint(model, options, tensors, earlier);
     Resumed unused;
     if (steps[i] >= damagedStep || !checkpoint.open(pool, unused, ignored))
       continue;
-    snprintf(error.text + length, room,
-             "; the checkpoint of step %" PRId64 " is good: --resume %s",
-             steps[i], earlier.chars);
+    error.add("; the checkpoint of step %" PRId64 " is good: --resume %s",
+              steps[i], earlier.chars);
     return;
   }
-  snprintf(error.text + length, room, "; no earlier one is good");
+  error.add("; no earlier one is good");
 }
 
 /// Whether a folder has a checkpoint's name, whatever is in it.
