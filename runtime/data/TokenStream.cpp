@@ -91,18 +91,22 @@ static bool failWithoutTokens(const char *index, const char *tokens,
 
 /// Adds to an error about a file that is not there which one is.
 static bool offerName(const char *path, Error &error) {
+  if (access(path, F_OK) == 0)
+    return false;
+  char *end;
+  strtod(path, &end);
+  if (!*end)
+    return error.add("; files have no weights here: an epoch has each sample "
+                     "of all of them once, so a file that is given twice "
+                     "counts twice");
   // The last two are what Megatron's tool adds to the name that it is given,
   // with the key of the text: "text", unless it is told another.
   for (const char *ending : {".bin", ".npy", ".txt", "_text_document.bin",
                              "_content_document.bin"}) {
     char longer[PATH_MAX];
     snprintf(longer, sizeof(longer), "%s%s", path, ending);
-    if (access(path, F_OK) == 0 || access(longer, F_OK) != 0)
-      continue;
-    size_t length = strlen(error.text);
-    snprintf(error.text + length, sizeof(error.text) - length,
-             "; there is '%s'", longer);
-    break;
+    if (access(longer, F_OK) == 0)
+      return error.add("; there is '%s'", longer);
   }
   return false;
 }
@@ -249,12 +253,10 @@ static bool checkNumbers(const PlainFile &file, Error &error) {
     return true;
   kind->refuse(file.path, ", but only tokens are read from .bin files", error);
   // Tokens may still be such bytes, if hardly.
-  size_t length = strlen(error.text);
-  if (kind->isWeak)
-    snprintf(error.text + length, sizeof(error.text) - length,
-             "; if these are tokens all the same, numpy.save writes them to a "
-             ".npy file");
-  return false;
+  return !kind->isWeak
+             ? false
+             : error.add("; if these are tokens all the same, numpy.save "
+                         "writes them to a .npy file");
 }
 
 bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {

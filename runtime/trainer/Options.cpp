@@ -84,8 +84,10 @@ static constexpr const char *kOn = "true", *kOff = "false";
 static constexpr double kMany = double(INT64_C(1) << 40);
 
 static constexpr OptionInfo kOptions[] = {
-    {"data", "FILE", &Options::data,
-     "text, .bin, .idx or .npy to train on, or a 'PATTERN'; may be repeated"},
+    {"data", "FILE...", &Options::data,
+     "text, .bin, .idx or .npy to train on, or a 'PATTERN'; several may "
+     "follow, "
+     "and it may be repeated"},
     {"dtype", "u8|u16|u32|i32|i64",
      +[](Options &options, int choice) {
        constexpr TokenType kTypes[] = {TokenType::U8, TokenType::U16,
@@ -124,9 +126,8 @@ static constexpr OptionInfo kOptions[] = {
      {Kind::Input, &Options::resume},
      "go on from a checkpoint, or the last one in DIR; auto: that in --save's "
      "folder, if it has one"},
-    {"val-data", "FILE", &Options::valData,
-     "measure the loss of this data now and then, and at the end; may be "
-     "repeated"},
+    {"val-data", "FILE...", &Options::valData,
+     "measure the loss of this data now and then, and at the end; as --data"},
     {"val-interval", "N", &Options::valInterval,
      "after every Nth step (default: a tenth of the steps)", 1, kMany},
     {"val-steps", "N", &Options::valSteps,
@@ -322,9 +323,10 @@ static bool checkPath(const OptionInfo &info, const char *value, Error &error) {
 static bool addPath(const OptionInfo &info, const char *value, Paths &paths,
                     Error &error) {
   if (paths.count == Paths::kMost)
-    return error.set("--%s can be given %d times; a pattern in quotes stands "
-                     "for any number of files",
-                     info.name, Paths::kMost);
+    return error.set(
+        "--%s takes up to %d files; a pattern in quotes stands for "
+        "any number of them",
+        info.name, Paths::kMost);
   paths.items[paths.count++] = value;
   return true;
 }
@@ -440,9 +442,7 @@ static bool refuseWord(const char *word, const OptionInfo *before,
   return error.set("needs options such as --data FILE, but got '%s' behind "
                    "--%s%s%s%s",
                    word, before->name, *value ? " " : "", value,
-                   before->target.kind == Kind::Inputs
-                       ? ": give the option again, or a pattern in quotes"
-                   : before->target.kind == Kind::Flag
+                   before->target.kind == Kind::Flag
                        ? ", which is true or false"
                        : ", which takes one word");
 }
@@ -540,6 +540,13 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
   const char *shown = "";
   for (int i = 1; i < argc; ++i) {
     const char *arg = strcmp(argv[i], "-h") ? argv[i] : "--help";
+    // Several files may follow, as a shell makes them of a pattern.
+    bool goesOn = before && before->target.kind == Kind::Inputs && *arg != '-';
+    if (goesOn) {
+      if (!apply(*before, arg, options, error))
+        return false;
+      continue;
+    }
     if (strncmp(arg, "--", 2) != 0 || !arg[2])
       return refuseWord(arg, before, shown, error);
     const char *equals = strchr(arg, '=');

@@ -111,10 +111,16 @@ TEST(Options, DataMayBeGivenAgain) {
   EXPECT_EQ(Parsed({"--data=a", "--dtype=i64"}).options.dtype, TokenType::I64);
   EXPECT_EQ(refusal({"--data=a", "--dtype=f32"}),
             "--dtype needs 'u8', 'u16', 'u32', 'i32' or 'i64', but got 'f32'");
-  // What a shell makes of a pattern without quotes.
-  EXPECT_EQ(refusal({"--data", "1.bin", "2.bin"}),
-            "needs options such as --data FILE, but got '2.bin' behind --data "
-            "1.bin: give the option again, or a pattern in quotes");
+  // Lists, and what a shell makes of a pattern without quotes.
+  Parsed list({"--data", "1.bin", "2.bin", "--val-data=3", "4", "--data", "5"});
+  ASSERT_TRUE(list.good) << list.error.text;
+  ASSERT_EQ(list.options.data.size(), 3);
+  EXPECT_STREQ(list.options.data[1], "2.bin");
+  EXPECT_STREQ(list.options.data[2], "5");
+  ASSERT_EQ(list.options.valData.size(), 2);
+  EXPECT_STREQ(list.options.valData[1], "4");
+  EXPECT_EQ(refusal({"--data", "1.bin", ""}),
+            "--data needs a file name, but got ''");
   EXPECT_EQ(refusal({"--data=a", "--steps", "3", "4"}),
             "needs options such as --data FILE, but got '4' behind --steps 3, "
             "which takes one word");
@@ -124,8 +130,8 @@ TEST(Options, DataMayBeGivenAgain) {
   EXPECT_EQ(refusal({"--data=a", "-O2"}),
             "unknown option -O2; --help lists all");
   EXPECT_EQ(refusal(std::vector<const char *>(65, "--data=a")),
-            "--data can be given 64 times; a pattern in quotes stands for any "
-            "number of files");
+            "--data takes up to 64 files; a pattern in quotes stands for any "
+            "number of them");
 }
 
 TEST(Options, WeightsAndCheckpoints) {
