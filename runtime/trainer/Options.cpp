@@ -517,11 +517,26 @@ static const char *readValue(const OptionInfo &info, int argc, char **argv,
   return value;
 }
 
+/// Whether both values of the option mean the same. The first one is valid, so
+/// that a number is one.
+static bool isSame(const OptionInfo &info, const char *first,
+                   const char *value) {
+  switch (info.target.kind) {
+  case Kind::Number:
+  case Kind::Seed:
+    return strtoll(first, nullptr, 10) == strtoll(value, nullptr, 10);
+  case Kind::Real:
+    return strtod(first, nullptr) == strtod(value, nullptr);
+  default:
+    return !strcmp(first, value);
+  }
+}
+
 /// Whether an option may be given again, after `first`, with `value`: to say
 /// the same says nothing new.
 static bool checkRepeat(const OptionInfo &info, const char *first,
                         const char *value, Error &error) {
-  return info.target.kind == Kind::Inputs || !strcmp(first, value) ||
+  return info.target.kind == Kind::Inputs || isSame(info, first, value) ||
          error.set("--%s is given twice, with '%s' and '%s': which one is "
                    "meant?",
                    info.name, first, value);

@@ -238,6 +238,19 @@ TEST(Options, ToSayTheSameAgainSaysNothingNew) {
   EXPECT_EQ(again.options.seed, 7u);
   EXPECT_TRUE(again.options.tf32);
   EXPECT_TRUE(again.options.json);
+  Parsed number({"--data=f", "--steps=1", "--steps", "01", "--sample=3",
+                 "--temperature=1", "--temperature=1.0", "--seed=07",
+                 "--seed=7"});
+  EXPECT_TRUE(number.good) << number.error.text;
+  EXPECT_EQ(number.options.steps, 1);
+  EXPECT_EQ(refusal({"--data=f", "--steps=1", "--steps=1x"}),
+            "--steps needs a whole number from 0 to 1099511627776, but got "
+            "'1x'");
+  // These differ by less than a double has digits for.
+  EXPECT_EQ(refusal({"--data=f", "--seed=9007199254740993",
+                     "--seed=9007199254740992"}),
+            "--seed is given twice, with '9007199254740993' and "
+            "'9007199254740992': which one is meant?");
 }
 
 TEST(Options, SwitchesAreTrueOrFalse) {
