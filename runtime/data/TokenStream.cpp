@@ -240,6 +240,19 @@ bool TokenStream::isText() const {
   return numFiles() > 0;
 }
 
+bool reprise::runtime::looksLikeText(const PlainFile &file) {
+  constexpr int64_t kFewest = 16; // So many bytes of tokens may look like it.
+  char begin[4096];
+  int64_t size = std::min<int64_t>(file.size, sizeof(begin));
+  Error ignored;
+  return size >= kFewest && file.read(0, size, begin, ignored) &&
+         std::all_of(begin, begin + size, [](char c) {
+           auto byte = uint8_t(c); // Those from 0x80 on are no ASCII, but text.
+           return (byte >= ' ' && byte != 0x7F) ||
+                  (byte >= '\t' && byte <= '\r');
+         });
+}
+
 /// Whether a file may have tokens and nothing else. Not asked where bytes are
 /// said to be tokens: who says so knows what is in them.
 static bool checkNumbers(const PlainFile &file, Error &error) {
@@ -272,6 +285,11 @@ bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
   }
   if (stated != TokenType::U8 && !checkNumbers(file, error))
     return false;
+  if (!stated && looksLikeText(file))
+    return error.set("'%s' begins as text does, but a file in .bin has tokens; "
+                     "give it a name in .txt, or say --dtype if these are "
+                     "tokens all the same",
+                     file.path);
   if (!stated)
     return error.set("'%s' has no header of llm.c or NeMo Automodel, and a "
                      "Megatron index '%s' that would say how its tokens are "
@@ -283,7 +301,7 @@ bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
     return error.set("'%s' needs a whole number of tokens of %" PRId64
                      " bytes (--dtype %s), but got %" PRId64 " bytes",
                      file.path, each, nameOf(*stated), file.size);
-  files.back().isBare = each > 1;
+  files.back().isBare = true;
   return addRun(*stated, 0, file.size / each, error);
 }
 
@@ -433,11 +451,15 @@ bool TokenStream::refuse(const Run &run, int64_t index, int64_t token,
   const Run *first = &run;
   while (first != runs.begin() && first[-1].file == run.file)
     --first;
-  return error.set("'%s' has the token %" PRId64 " at byte %" PRId64
-                   "%s (number %" PRId64 ", from 0), but the model's "
-                   "vocabulary has %" PRId64 " tokens, 0 to %" PRId64,
-                   file.path, token, offset, run.memory ? " of its tokens" : "",
-                   run.first + index - first->first, vocabSize, vocabSize - 1);
+  error.set("'%s' has the token %" PRId64 " at byte %" PRId64
+            "%s (number %" PRId64 ", from 0), but the model's vocabulary has "
+            "%" PRId64 " tokens, 0 to %" PRId64,
+            file.path, token, offset, run.memory ? " of its tokens" : "",
+            run.first + index - first->first, vocabSize, vocabSize - 1);
+  if (isBare(run.file) && looksLikeText(file))
+    error.add("; the file begins as text does: give it a name in .txt if it is "
+              "text");
+  return false;
 }
 
 /// Writes tokens [first, first + count) of the run, or only checks them.
