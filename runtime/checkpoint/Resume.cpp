@@ -322,8 +322,8 @@ bool Checkpoint::checkConfig(Error &error) const {
   bool same = true;
   while (same && !(theirs.empty() && ours.empty())) {
     std::string_view line = takeLine(theirs), other = takeLine(ours);
-    if (line != other)
-      same = checkHubConfig(path, model.configJson, error) &&
+    if (Error ignored; line != other)
+      same = checkHubConfig(path, model.configJson, ignored, error) &&
              error.set("'%s' has the line '%.*s', but this program's model "
                        "'%.*s'%s",
                        file.path, int(std::min<size_t>(line.size(), 200)),

@@ -136,6 +136,7 @@ private:
   ModelTensors tensors;
   struct {
     WeightsReport weights = {};
+    Error warning; ///< About the config.json beside them.
     Resumed resumed;
     DataMark data;
   } began; ///< What the run starts from.
@@ -230,6 +231,8 @@ bool Trainer::prepare(Error &error) {
 
 /// Says what may not be as it is meant to be.
 void Trainer::warn() {
+  if (began.warning.text[0])
+    log.warning(began.warning.text);
   if (began.resumed.folder.chars[0])
     log.changed(began.resumed, began.data);
   saves.warn();
@@ -258,7 +261,8 @@ bool Trainer::loadStates(Error &error) {
   Loaded loaded = Loaded::Nothing;
   if (options.initFrom) {
     if (!checkHubConfig(options.initFrom,
-                        model.configJson ? model.configJson : "", error) ||
+                        model.configJson ? model.configJson : "", began.warning,
+                        error) ||
         !loadWeights(options.initFrom, tensors, arena, pool, began.weights,
                      error))
       return false;
