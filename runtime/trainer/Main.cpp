@@ -762,7 +762,7 @@ int reprise::runtime::trainingMain(int argc, char **argv,
   if (!parseOptions(argc, argv, model, options, error))
     return refuse();
   if (options.help) {
-    printHelp(program, model);
+    printHelp(program, model, options.help);
     return Log::flush(error) ? 0 : fail(ExitStatus::Failed);
   }
   if (options.version || options.describe) {

@@ -37,7 +37,8 @@ enum class Kind {
   Seed,
   Real,
   Choice,
-  Flag
+  Flag,
+  Help
 };
 
 struct Target {
@@ -220,7 +221,10 @@ static constexpr OptionInfo kOptions[] = {
      "show what this program was compiled from, and by whom"},
     {"describe", "", &Options::describe,
      "show all that it was compiled from, as JSON"},
-    {"help", "", &Options::help, "show this, as does -h"},
+    {"help",
+     "[WORD]",
+     {Kind::Help, &Options::help},
+     "show this, or the options about WORD, as does -h"},
 };
 
 /// The Levenshtein distance of two names; long ones are cut.
@@ -331,6 +335,23 @@ static bool addPath(const OptionInfo &info, const char *value, Paths &paths,
   return true;
 }
 
+/// Whether an option's name, value or help has the word; all are about none.
+static bool isAbout(const OptionInfo &info, const char *word) {
+  char name[64]; // With dashes, as names are.
+  snprintf(name, sizeof(name), "%s", word);
+  std::replace(name, name + strlen(name), '_', '-');
+  return strcasestr(info.name, name) || strcasestr(info.value, word) ||
+         strcasestr(info.help, word);
+}
+
+/// Whether there is help about the word.
+static bool checkWord(const char *word, Error &error) {
+  return std::any_of(
+             std::begin(kOptions), std::end(kOptions),
+             [&](const OptionInfo &info) { return isAbout(info, word); }) ||
+         error.set("--help: no option is about '%s'; --help lists all", word);
+}
+
 static bool apply(const OptionInfo &info, const char *value, Options &options,
                   Error &error) {
   const Target &target = info.target;
@@ -347,6 +368,9 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
   case Kind::Text:
     options.*target.text = value;
     return true;
+  case Kind::Help:
+    options.*target.text = value;
+    return checkWord(value, error);
   case Kind::Number:
     return parseNumber(info, value, int64_t(info.lowest), int64_t(info.highest),
                        options.*target.number, error);
@@ -511,6 +535,11 @@ static const char *readValue(const OptionInfo &info, int argc, char **argv,
     i += truth && !equals;
     return truth || equals ? truth : kOn;
   }
+  if (info.target.kind == Kind::Help && !equals) {
+    bool isWord = value && *value != '-';
+    i += isWord;
+    return isWord ? value : "";
+  }
   if (!equals && !checkValue(info, value, error))
     return nullptr;
   i += !equals;
@@ -625,8 +654,21 @@ static void printOption(const OptionInfo &info, int64_t unless) {
   printWrapped(help, kIndent);
 }
 
-void reprise::runtime::printHelp(const char *program,
-                                 const RepriseModel &model) {
+static void printOptions(const RepriseModel &model, const char *word) {
+  for (const OptionInfo &info : kOptions)
+    if (isAbout(info, word))
+      printOption(info, !strcmp(info.name, "steps")     ? model.trainIters
+                        : !strcmp(info.name, "threads") ? defaultThreads(model)
+                        : !strcmp(info.name, "seed")    ? model.seed
+                                                        : -1);
+}
+
+void reprise::runtime::printHelp(const char *program, const RepriseModel &model,
+                                 const char *word) {
+  if (*word) {
+    printf("Options about '%s' (--help lists all):\n", word);
+    return printOptions(model, word);
+  }
   printf("Trains %s (recompute plan: %s).\n\nUsage: %s --data FILE "
          "[options]\n\nExamples:\n",
          model.name, model.plan, program);
@@ -644,11 +686,7 @@ void reprise::runtime::printHelp(const char *program,
                "have underscores for dashes.",
                0);
   printf("\nOptions:\n");
-  for (const OptionInfo &info : kOptions)
-    printOption(info, !strcmp(info.name, "steps")     ? model.trainIters
-                      : !strcmp(info.name, "threads") ? defaultThreads(model)
-                      : !strcmp(info.name, "seed")    ? model.seed
-                                                      : -1);
+  printOptions(model, "");
   printf("\n");
   printWrapped("With --log-format json, standard output has one object a line. "
                "Each step has the keys step (from 1), loss, grad_norm, lr, ms, "

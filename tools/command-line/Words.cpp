@@ -19,7 +19,7 @@ static std::string quote(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
-static std::string toLower(std::string_view text) {
+std::string reprise::tools::toLower(std::string_view text) {
   std::string lower(text);
   for (char &c : lower)
     c = char(std::tolower(static_cast<unsigned char>(c)));
@@ -253,6 +253,9 @@ bool Parser::readValue(const OptionInfo &option, Given &given) {
   if (option.takes == Takes::Nothing || option.takes == Takes::MaybeText)
     return true;
   if (option.takes == Takes::MaybeWord && !findWord(option, word))
+    return true;
+  if (option.takes == Takes::MaybeNext &&
+      (next == words.size() || word.substr(0, 1) == "-"))
     return true;
   std::string wanted = spell(option) + (option.name.size() == 1 ? " " : "=") +
                        "<" + option.value + ">";
@@ -499,6 +502,24 @@ static std::optional<std::string> checkInputs(const Tool &tool,
          (why.empty() ? "" : ": " + why);
 }
 
+/// A word more than the one that help may be about would be about nothing.
+static Answer answerHelp(const Tool &tool, const Words &words,
+                         const Given &help) {
+  if (!help.hasValue)
+    return {formatHelp(tool), false};
+  for (const Input &input : words.inputs)
+    if (input.behind == help.option)
+      return {"option --help: takes one word, but got " + quote(help.value) +
+                  " and " + quote(input.text),
+              true};
+  std::string text = formatHelpAbout(tool, help.value);
+  if (text.empty())
+    return {"option --help: no option is about " + quote(help.value) +
+                "; --help lists all",
+            true};
+  return {text, false};
+}
+
 std::optional<Answer>
 reprise::tools::read(const Tool &tool, const std::vector<std::string> &words,
                      Words &parsed, const std::vector<std::string> &files) {
@@ -511,8 +532,8 @@ reprise::tools::read(const Tool &tool, const std::vector<std::string> &words,
       text += (text.empty() ? "" : "\nerror: ") + error;
     return Answer{text, true};
   }
-  if (parsed.find("help"))
-    return Answer{formatHelp(tool), false};
+  if (const Given *help = parsed.find("help"))
+    return answerHelp(tool, parsed, *help);
   if (parsed.find("version"))
     return Answer{formatVersion(tool), false};
   if (const Given *shell = parsed.find("completion"))

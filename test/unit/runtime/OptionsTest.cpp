@@ -270,3 +270,28 @@ TEST(Options, DataIsNeededUnlessOnlyHelpIsAskedFor) {
   EXPECT_TRUE(Parsed({"-h"}).options.help);
   EXPECT_TRUE(Parsed({"--version"}).good);
 }
+
+TEST(Options, HelpMayBeAboutAWord) {
+  auto help = [](std::vector<const char *> args) {
+    Parsed parsed(args);
+    EXPECT_TRUE(parsed.good) << parsed.error.text;
+    testing::internal::CaptureStdout();
+    printHelp("train", RepriseModel(), parsed.options.help);
+    fflush(stdout);
+    return testing::internal::GetCapturedStdout();
+  };
+  const std::string loss = help({"--help", "Val_"});
+  EXPECT_EQ(loss.find("Options about 'Val_' (--help lists all):\n"
+                      "  --val-data FILE...        measure the loss"),
+            0u)
+      << loss;
+  EXPECT_NE(loss.find("--val-steps"), loss.npos);
+  EXPECT_EQ(loss.find("--seed"), loss.npos);
+  EXPECT_EQ(help({"-h", "val_"}).size(), help({"--help=val_"}).size());
+  EXPECT_NE(help({"--help", "--seed=1"}).find("--seed N"), loss.npos);
+  EXPECT_EQ(refusal({"--help", "optimizer"}),
+            "--help: no option is about 'optimizer'; --help lists all");
+  EXPECT_EQ(refusal({"--help", "data", "seed"}),
+            "needs options such as --data FILE, but got 'seed' behind --help "
+            "data, which takes one word");
+}
