@@ -45,6 +45,7 @@ struct OptionInfo {
   bool mayRepeat = false;              ///< Every use counts.
   bool isHidden = false;               ///< Of the help and of shells.
   std::string same = {}; ///< The name that it shares with its other names.
+  bool areFiles = false; ///< A list of files that are not read, and of numbers.
 
   /// Whether both are names of one option.
   bool means(const OptionInfo &other) const {

@@ -234,15 +234,19 @@ static bool hasInputEnding(const std::string &word) {
          ending == ".mlir";
 }
 
-/// Whether a word behind `before` in a list is for the list, too: neither an
-/// option, nor a file, which may not be there, but has an ending or a folder.
-/// What stands behind a number may have these: weights and paths of data.
-static bool isListWord(const std::string &word, const std::string &before) {
+/// Whether a word in a list is for the list, too: neither an option, nor a
+/// file, which may not be there, but has an ending or a folder. Where a list is
+/// of files itself, it is none that tools read.
+static bool isListWord(const std::string &word, bool areFiles) {
+  if (word.empty() || word[0] == '-' || word[0] == '@')
+    return false;
   std::error_code ignored;
-  bool isPlain = word.find_first_of("./") == std::string::npos ||
-                 isNumber(word) || (isNumber(before) && !hasInputEnding(word));
-  return !word.empty() && word[0] != '-' && word[0] != '@' && isPlain &&
-         !std::filesystem::exists(word, ignored);
+  if (areFiles)
+    return !hasInputEnding(word) &&
+           !std::filesystem::is_directory(word, ignored);
+  bool isPlain =
+      word.find_first_of("./") == std::string::npos || isNumber(word);
+  return isPlain && !std::filesystem::exists(word, ignored);
 }
 
 /// The value in the word behind the option.
@@ -271,7 +275,7 @@ bool Parser::readValue(const OptionInfo &option, Given &given) {
   given.places.push_back(next++);
   // Lists may have spaces, as in Megatron's commands.
   while (option.takes == Takes::List && next < words.size() &&
-         isListWord(words[next], words[next - 1])) {
+         isListWord(words[next], option.areFiles)) {
     if (given.value.empty() || given.value.back() != ',')
       given.value += ",";
     given.value += words[next];
@@ -345,7 +349,8 @@ void Parser::passValue() {
   bool hasValue = words[next].find('=') != std::string::npos;
   ++next;
   last.reset();
-  while (!hasValue && next < words.size() && isListWord(words[next], ""))
+  while (!hasValue && next < words.size() &&
+         isListWord(words[next], /*areFiles=*/false))
     ++next;
 }
 

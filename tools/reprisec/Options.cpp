@@ -181,6 +181,7 @@ void Options::addForeign() {
     option.takes = isText   ? Takes::Text
                    : isList ? Takes::List
                             : Takes::MaybeText;
+    option.areFiles = isList && foreign.name.ends_with("data_path");
     if (foreign.kind == ForeignOption::Switch) {
       option.takes = Takes::MaybeWord;
       option.words = {"true", "false"};
