@@ -309,9 +309,8 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
   if (int64_t base = certificate.baseBytes[tightest])
     error << "; " << remat::formatBytes(base)
           << " of it outlive the step: parameters, "
-          << (pipeline.stages[tightest].writtenBytes
-                  ? "gradients that are added to"
-                  : "gradients")
+          << (pipeline.stages[tightest].writtenBytes ? "accumulated gradients"
+                                                     : "gradients")
           << ", optimizer and batch";
   // Of its chunks the one that runs when the stage needs most.
   const Stage &stage = pipeline.stages[tightest];
