@@ -559,8 +559,9 @@ MeasurePoints planning::getMeasure(ModuleOp module, const TracedGraph &traced,
                                    const BudgetSettings &settings) {
   if (!settings.measureStages)
     return nullptr;
-  return [=, &traced, &pipeline, &settings](ArrayRef<int64_t> points,
-                                            ArrayRef<int64_t> stages) mutable {
+  MeasurePoints measure = [=, &traced, &pipeline,
+                           &settings](ArrayRef<int64_t> points,
+                                      ArrayRef<int64_t> stages) mutable {
     OwningOpRef<ModuleOp> copy = module.clone();
     StageDecisions decided = getDecisions(traced, pipeline, points);
     writeDecisions(copy->lookupSymbol<func::FuncOp>(nn::kStepFunction), traced,
@@ -570,6 +571,12 @@ MeasurePoints planning::getMeasure(ModuleOp module, const TracedGraph &traced,
                        DenseI64ArrayAttr::get(copy->getContext(), stages));
     return settings.measureStages(*copy);
   };
+  bool isSolved = llvm::none_of(
+      pipeline.stages, [](const Stage &stage) { return stage.curve.empty(); });
+  SmallVector<int64_t> smallest(pipeline.shape.stages, 0);
+  if (!settings.needsPrograms && isSolved && measure(smallest, {}).empty())
+    return nullptr;
+  return measure;
 }
 
 FailureOr<PipelineReport>

@@ -203,7 +203,7 @@ static FailureOr<Met>
 meetOnStages(ModuleOp module, const std::optional<planning::Budget> &budget,
              const CostTable &costs, const Options &options,
              const planning::BudgetSettings &settings) {
-  planning::Budget any = {planning::Budget::Kind::Activations, kMostBytes};
+  planning::Budget any = {planning::Budget::Kind::Memory, kMostBytes};
   FailureOr<planning::PipelineReport> found = planning::solveStages(
       getPhases(), module, budget.value_or(any), costs, settings);
   if (failed(found))
@@ -314,6 +314,7 @@ FailureOr<Met> driver::meetBudget(ModuleOp module,
   settings.hasBounds = !options.pareto.empty();
   settings.under = describeConstraint(module, recompute);
   settings.measureStages = measure;
+  settings.needsPrograms = budget && !options.output.empty();
   if (recompute.stages > 1)
     return meetOnStages(module, budget, *costs, options, settings);
   FailureOr<planning::BudgetReport> found = planning::solveBudget(
