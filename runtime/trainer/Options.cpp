@@ -314,6 +314,12 @@ static bool parseChoice(const OptionInfo &info, const char *text, int &choice,
 static bool checkPath(const OptionInfo &info, const char *value, Error &error) {
   if (!*value)
     return error.set("--%s needs a file name, but got ''", info.name);
+  // A folder called so would be made, or looked for.
+  if (!strncmp(value, "~/", 2))
+    return error.set("--%s needs a path, but got '%s': a shell makes a home of "
+                     "~ in a word of its own, as in --%s %s (a folder of that "
+                     "name is ./~)",
+                     info.name, value, info.name, value);
   if (strcmp(value, "-") != 0)
     return true;
   return error.set("--%s needs a file, but got '-': %s (a file of that name is "

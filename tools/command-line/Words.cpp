@@ -218,6 +218,13 @@ bool Parser::checkValue(const OptionInfo &option, Given &given) {
       option.takes == Takes::InputFile || option.takes == Takes::OutputFile;
   if (isFile && given.value.empty())
     return fail(option, "needs the name of a file, but got ''");
+  // A folder called so would be looked for.
+  if (isFile && given.value.compare(0, 2, "~/") == 0)
+    return fail(option, "needs a path, but got " + quote(given.value) +
+                            ": a shell makes a home of ~ in a word of its "
+                            "own, as in " +
+                            spell(option) + " " + given.value +
+                            " (a folder of that name is ./~)");
   return true;
 }
 

@@ -205,6 +205,11 @@ TEST(Options, WrongValuesAreNamed) {
   EXPECT_EQ(refusal({"--data=-"}),
             "--data needs a file, but got '-': standard input cannot be mapped "
             "(a file of that name is ./-)");
+  EXPECT_EQ(refusal({"--data=f", "--save=~/runs"}),
+            "--save needs a path, but got '~/runs': a shell makes a home of ~ "
+            "in a word of its own, as in --save ~/runs (a folder of that name "
+            "is ./~)");
+  EXPECT_TRUE(Parsed({"--data=./~/f", "--save=a/~b"}).good);
   EXPECT_EQ(refusal({"--data=f", "--dump", "-"}),
             "--dump needs a file, but got '-': standard output has the log (a "
             "file of that name is ./-)");
