@@ -481,6 +481,11 @@ static std::optional<std::string> checkInputs(const Tool &tool,
   needs += ", but got " + quote(words.inputs.front().text);
   if (count > 1)
     needs += " and " + quote(words.inputs[1].text);
+  // A file of another kind has words that are no options.
+  size_t last = words.inputs[count > 1].word;
+  if (last < words.files.size() && !words.files[last].empty())
+    return needs + "; " + quote(words.inputs[count > 1].text) + " stands in " +
+           words.files[last] + ", a file of options";
   for (size_t k = 0; k < count; ++k)
     if (isBehindList(words.inputs[k])) {
       // If there are no others, the last of them is what is read.
