@@ -86,7 +86,8 @@ const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
   if (path != "-") {
     sys::fs::file_status status;
     if (std::error_code error = sys::fs::status(path, status))
-      return refuse(error.message() + (isHome(path) ? StringRef(kHomeHint) : hint));
+      return refuse(error.message() +
+                    (isHome(path) ? StringRef(kHomeHint) : hint));
     if (sys::fs::is_directory(status))
       return refuse(describeFolder(path, role));
     if (status.type() == sys::fs::file_type::character_file ||

@@ -32,7 +32,8 @@ struct Text {
   }
   std::string_view getWord() const {
     size_t end = 0;
-    while (end < first.size() && (std::isalnum(first[end]) || first[end] == '_'))
+    while (end < first.size() &&
+           (std::isalnum(first[end]) || first[end] == '_'))
       ++end;
     return first.substr(0, end);
   }
@@ -50,7 +51,8 @@ static bool isCurve(const Text &text) {
   return text.isJSON() && text.has("\"points\"") && !text.has("\"version\"");
 }
 static bool isCertificate(const Text &text) {
-  return text.isJSON() && text.has("\"version\"") && text.has("\"budget_bytes\"");
+  return text.isJSON() && text.has("\"version\"") &&
+         text.has("\"budget_bytes\"");
 }
 static bool isCostTable(const Text &text) {
   return text.isJSON() && text.has("_per_second\"") && text.has("\"machine\"");
@@ -60,7 +62,8 @@ static bool isConfig(const Text &text) {
          (text.has("\"model_type\"") || text.has("\"architectures\""));
 }
 static bool isStep(const Text &text) {
-  for (std::string_view word : {"step", "value", "forward", "backward", "update"})
+  for (std::string_view word :
+       {"step", "value", "forward", "backward", "update"})
     if (text.getWord() == word && !text.hasLine(std::string(word) + ":"))
       return true;
   return false;
@@ -84,26 +87,40 @@ static bool isDescription(const Text &text) {
 
 /// Those whose signs others have as well come behind these.
 static constexpr Kind kKinds[] = {
-    {isRows, "rows of buffers", "reprise-memplan FILE packs them",
+    {isRows,
+     "rows of buffers",
+     "reprise-memplan FILE packs them",
      {true, true, false}},
-    {isCurve, "the curve of --pareto",
+    {isCurve,
+     "the curve of --pareto",
      "the bytes of a point are a budget, as in reprisec --memory-budget=BYTES",
      {}},
-    {isCertificate, "a certificate", "reprise-memplan --verify FILE checks it",
+    {isCertificate,
+     "a certificate",
+     "reprise-memplan --verify FILE checks it",
      {false, true, false}},
-    {isCostTable, "a table of costs", "reprisec --cost-table=FILE takes it",
+    {isCostTable,
+     "a table of costs",
+     "reprisec --cost-table=FILE takes it",
      {}},
-    {isConfig, "the configuration of a model",
+    {isConfig,
+     "the configuration of a model",
      "reprisec takes it as hf_config: FILE of a description",
      {}},
-    {isStep, "a step", "reprise-memplan --solve FILE finds its plans",
+    {isStep,
+     "a step",
+     "reprise-memplan --solve FILE finds its plans",
      {false, false, true}},
-    {isPlanFile, "a plan of recomputation",
+    {isPlanFile,
+     "a plan of recomputation",
      "reprisec --recompute-plan=FILE takes it",
      {}},
-    {isDescription, "the description of a model", "reprisec FILE compiles it",
+    {isDescription,
+     "the description of a model",
+     "reprisec FILE compiles it",
      {}},
-    {isIR, "IR",
+    {isIR,
+     "IR",
      "of the phase joint reprise-opt --reprise-write-step=file=model.step FILE "
      "writes the step",
      {}}};

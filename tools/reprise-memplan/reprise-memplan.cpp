@@ -458,7 +458,8 @@ static int verifyFile(const Options &options) {
     return 0;
   }
   verify::PackingFigures figures;
-  if (auto fault = verify::verifyPacking(text, options.alignment.value_or(1), figures))
+  if (auto fault =
+          verify::verifyPacking(text, options.alignment.value_or(1), figures))
     return failAt(options.input, text, *fault);
   if (!options.against.empty()) {
     if (!readFile(options.against, input))

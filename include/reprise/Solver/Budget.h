@@ -122,8 +122,8 @@ void certifyMemory(const StepGraph &graph, const KeptValues &kept,
 /// The peak that `certifyMemory` finds, with no other micro-batch in flight.
 int64_t getPackedBytes(const StepGraph &graph, const KeptValues &kept);
 
-/// The ops of a stage's graph behind its forward pass, which reads what the next
-/// stage gets, and behind its backward, up to which results are there.
+/// The ops of a stage's graph behind its forward pass, which reads what the
+/// next stage gets, and behind its backward, up to which results are there.
 inline constexpr const char kSendName[] = "send", kAfterName[] = "after";
 
 /// Some layers of a step, as a stage of a pipeline runs them.
