@@ -43,7 +43,8 @@ private:
 
   SourceMgr &sources;
   std::vector<Entry> options;
-  std::vector<Member> foreign; ///< Options that families take or refuse.
+  /// Options that are taken or refused by what else there is.
+  std::vector<Member> foreign;
   std::vector<SharedWarning> shared;
   Origins origins, sections;
 };
@@ -93,7 +94,7 @@ LogicalResult DescriptionReader::Impl::setForeign(StringRef name,
                       text.empty() ? "true" : text.str(),
                       {},
                       origin};
-  if (dependsOnFamily(name))
+  if (dependsOnFamily(name) || dependsOnSharing(name))
     foreign.push_back({name.str(), origin, std::move(value)});
   else if (!checkForeignKey(name, value, origin, /*family=*/nullptr,
                             diagnostics))
@@ -281,6 +282,15 @@ void DescriptionReader::Impl::findPlan(StringRef path, std::string &plan,
                       "cannot read '" + plan + "': " + error.message());
 }
 
+/// Whether the last of the entries about it says so.
+static bool sharesStates(ArrayRef<Entry> entries) {
+  bool shares = false;
+  for (const Entry &entry : entries)
+    if (entry.key->name == "use_distributed_optimizer")
+      shares = StringRef(entry.value.text).equals_insensitive("true");
+  return shares;
+}
+
 FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
   Diagnostics diagnostics(sources, shared);
   llvm::scope_exit print([&] { diagnostics.printShared(); });
@@ -311,7 +321,7 @@ FailureOr<Description> DescriptionReader::Impl::read(StringRef path) {
     refuseOtherNames(entries, diagnostics);
     for (const Member &other : concat<const Member>(others, foreign))
       checkForeignKey(other.name, other.value, other.origin, family,
-                      diagnostics);
+                      diagnostics, sharesStates(entries));
   }
   resolveShorthands(entries, diagnostics);
   assignAll(members, description, diagnostics);

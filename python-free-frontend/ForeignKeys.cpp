@@ -53,6 +53,11 @@ bool reprise::frontend::dependsOnFamily(StringRef name) {
   return key && key->own;
 }
 
+bool reprise::frontend::dependsOnSharing(StringRef name) {
+  const ForeignKey *key = findForeignKey(name);
+  return key && !key->sharing.empty();
+}
+
 std::vector<ForeignOption> reprise::frontend::listForeignOptions() {
   std::vector<ForeignOption> options;
   for (const ForeignKey &key : allForeignKeys())
@@ -85,12 +90,14 @@ static bool isNeutral(const GivenValue &value, StringRef neutral) {
 bool reprise::frontend::checkForeignKey(StringRef name, const GivenValue &value,
                                         const Origin &origin,
                                         const Family *family,
-                                        Diagnostics &diagnostics) {
+                                        Diagnostics &diagnostics,
+                                        bool sharesStates) {
   const ForeignKey *key = findForeignKey(name);
   if (!key)
     return false;
   if (isNeutral(value, key->own && family ? key->own(*family)
-                                          : StringRef(key->neutral)))
+                                          : StringRef(key->neutral)) ||
+      (sharesStates && isNeutral(value, key->sharing)))
     return true;
   std::string begin = origin.isOption() ? "option --" + origin.option + ": "
                                         : ("'" + name + "' ").str();

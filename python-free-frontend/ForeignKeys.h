@@ -32,6 +32,9 @@ struct ForeignKey {
   llvm::StringRef (*own)(const Family &family) = nullptr;
   Others others = Others::Refused;
   Form form = Form::ByNeutral;
+  /// Values that say what `use_distributed_optimizer: true` says, and change
+  /// nothing beside it.
+  llvm::StringLiteral sharing = "";
 };
 
 /// The first row with a name counts.

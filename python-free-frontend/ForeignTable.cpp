@@ -148,8 +148,11 @@ static constexpr ForeignKey kForeign[] = {
             "either way"),
     {"num_distributed_optimizer_instances", "0|1", kSharesReason},
     // Stage 1 shares the state of the optimizer.
-    {"data_parallel_sharding_strategy|zero_stage", "0|no_shard", kSharesReason},
-    {"distributed_optimizer|enable_full_sharding_in_hsdp|fsdp|"
+    {"data_parallel_sharding_strategy|zero_stage", "0|no_shard", kSharesReason,
+     nullptr, Others::Refused, Form::ByNeutral, "1|optim"},
+    {"distributed_optimizer", "false", kSharesReason, nullptr, Others::Refused,
+     Form::ByNeutral, "true"},
+    {"enable_full_sharding_in_hsdp|fsdp|"
      "fsdp_double_buffer|torch_fsdp2_no_reshard_after_forward|use_fsdp|"
      "use_megatron_fsdp|use_torch_fsdp2|fsdp_*|megatron_fsdp_*|torch_fsdp2_*",
      "false", kSharesReason},

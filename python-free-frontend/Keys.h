@@ -333,14 +333,16 @@ private:
 
 /// Whether `name` is a key of Megatron's or NeMo's that is none here. A value
 /// that would change something is an error, or a warning where all of it is
-/// decided here.
+/// decided here. `sharesStates`: as `use_distributed_optimizer` says.
 bool checkForeignKey(llvm::StringRef name, const GivenValue &value,
                      const Origin &origin, const Family *family,
-                     Diagnostics &diagnostics);
+                     Diagnostics &diagnostics, bool sharesStates = false);
 
 /// Whether there is such a key, and which of its values are taken is another
 /// matter in each family.
 bool dependsOnFamily(llvm::StringRef name);
+/// The same of what `use_distributed_optimizer` says.
+bool dependsOnSharing(llvm::StringRef name);
 
 /// Whether the key is a word of Megatron's for what other keys say, which has
 /// no place in a `config.json`.

@@ -66,6 +66,13 @@ static std::optional<std::string> describeLarge(StringRef path, FileRole role) {
   return head ? describeOther(path, (*head)->getBuffer(), role) : std::nullopt;
 }
 
+/// Whether the path, or what was put behind a folder, begins as a shell has it.
+static bool isHome(StringRef path) {
+  return path.starts_with("~/") || path.contains("/~/");
+}
+static constexpr StringLiteral kHomeHint =
+    "; ~ is a home for shells alone: write that folder's path";
+
 const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
                                                 Origin origin,
                                                 Diagnostics &diagnostics,
@@ -79,7 +86,8 @@ const MemoryBuffer *reprise::frontend::openText(StringRef path, Syntax syntax,
   if (path != "-") {
     sys::fs::file_status status;
     if (std::error_code error = sys::fs::status(path, status))
-      return refuse(error.message() + hint);
+      return refuse(error.message() +
+                    (isHome(path) ? StringRef(kHomeHint) : hint));
     if (sys::fs::is_directory(status))
       return refuse(describeFolder(path, role));
     if (status.type() == sys::fs::file_type::character_file ||

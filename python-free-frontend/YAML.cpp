@@ -192,7 +192,7 @@ void YAMLReader::readSection(StringRef section, yaml::MappingNode &map) {
       continue;
     }
     const Family *family = findFamily(entries);
-    if (!family && dependsOnFamily(*name)) {
+    if ((!family && dependsOnFamily(*name)) || dependsOnSharing(*name)) {
       foreign.push_back(std::move(given));
       continue;
     }

@@ -424,6 +424,8 @@ llvm::Expected<CostTable> TableReader::read() {
   if (const char *bracket = findLevelTooMany(text))
     return fail(bracket, "needs at most " + llvm::Twine(kMostLevels) +
                              " levels of lists and objects");
+  if (text.trim().empty())
+    return fail(text.begin(), "the file is empty");
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
   if (!value)
     return llvm::createStringError(

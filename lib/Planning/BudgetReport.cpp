@@ -201,6 +201,15 @@ static std::vector<Alive> getAlive(const solver::StepGraph &graph,
   return alive;
 }
 
+/// What becomes of the bytes of a value at the last op that needs them.
+static std::string describeReader(const solver::StepOp &op) {
+  if (op.name == solver::kSendName)
+    return "sent to the next stage";
+  if (op.name == solver::kAfterName)
+    return "held to the end of the chunk";
+  return "last read by " + op.name;
+}
+
 /// Why a value is there at the peak of the smallest plan. `maker` is the op of
 /// `@step` that makes it, if that is known.
 static std::string getReason(const TracedGraph &traced,
@@ -211,7 +220,7 @@ static std::string getReason(const TracedGraph &traced,
     return "workspace of the GEMM";
   std::string readBy;
   if (value.last < int64_t(run.schedule.size()))
-    readBy = "; last read by " + graph.ops[run.schedule[value.last].op].name;
+    readBy = "; " + describeReader(graph.ops[run.schedule[value.last].op]);
   auto [op, isReplay] = run.schedule[value.writer];
   if (isReplay)
     return "computed again" + readBy;
@@ -349,7 +358,7 @@ void planning::refuseBudget(func::FuncOp step, const Budget &budget,
           << " of it outlive the step: parameters, "
           << (curve.getOption(point).traced->writtenGradients.empty()
                   ? "gradients"
-                  : "gradients that are added to")
+                  : "accumulated gradients")
           << ", optimizer and batch";
   if (least < smallest)
     error.attachNote(step.getLoc())

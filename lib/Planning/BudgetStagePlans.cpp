@@ -291,16 +291,13 @@ std::vector<std::pair<int64_t, double>> StagePlans::getCurve() {
   std::vector<std::pair<int64_t, double>> curve;
   if (fits.empty())
     return curve;
-  // Programs of all points would take too long.
-  MeasurePoints compiled;
-  std::swap(compiled, measure);
   std::vector<int64_t> budgets = {findLeast().bytes};
-  // Each has plans to be packed: of many, every few are.
-  constexpr size_t kMost = 1024;
-  for (size_t fit = 0; fit < fits.size(); fit += fits.size() / kMost + 1)
+  // Each has plans to be packed, or compiled: of many, every few are.
+  const size_t most = measure ? 32 : 1024;
+  for (size_t fit = 0; fit < fits.size(); fit += fits.size() / most + 1)
     budgets.push_back(fits[fit].bytes);
   llvm::sort(budgets);
-  budgets.push_back(std::numeric_limits<int64_t>::max());
+  budgets.push_back(kNone - 1);
   for (int64_t budget : budgets) {
     Found found = search(budget);
     if (found.points.empty())
@@ -309,6 +306,5 @@ std::vector<std::pair<int64_t, double>> StagePlans::getCurve() {
     if (curve.empty() || span < curve.back().second)
       curve.push_back({found.bytes, span});
   }
-  std::swap(compiled, measure);
   return curve;
 }

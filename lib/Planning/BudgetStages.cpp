@@ -309,9 +309,8 @@ static void refuseStages(func::FuncOp step, const TracedGraph &traced,
   if (int64_t base = certificate.baseBytes[tightest])
     error << "; " << remat::formatBytes(base)
           << " of it outlive the step: parameters, "
-          << (pipeline.stages[tightest].writtenBytes
-                  ? "gradients that are added to"
-                  : "gradients")
+          << (pipeline.stages[tightest].writtenBytes ? "accumulated gradients"
+                                                     : "gradients")
           << ", optimizer and batch";
   // Of its chunks the one that runs when the stage needs most.
   const Stage &stage = pipeline.stages[tightest];
@@ -560,8 +559,9 @@ MeasurePoints planning::getMeasure(ModuleOp module, const TracedGraph &traced,
                                    const BudgetSettings &settings) {
   if (!settings.measureStages)
     return nullptr;
-  return [=, &traced, &pipeline, &settings](ArrayRef<int64_t> points,
-                                            ArrayRef<int64_t> stages) mutable {
+  MeasurePoints measure = [=, &traced, &pipeline,
+                           &settings](ArrayRef<int64_t> points,
+                                      ArrayRef<int64_t> stages) mutable {
     OwningOpRef<ModuleOp> copy = module.clone();
     StageDecisions decided = getDecisions(traced, pipeline, points);
     writeDecisions(copy->lookupSymbol<func::FuncOp>(nn::kStepFunction), traced,
@@ -571,6 +571,12 @@ MeasurePoints planning::getMeasure(ModuleOp module, const TracedGraph &traced,
                        DenseI64ArrayAttr::get(copy->getContext(), stages));
     return settings.measureStages(*copy);
   };
+  bool isSolved = llvm::none_of(
+      pipeline.stages, [](const Stage &stage) { return stage.curve.empty(); });
+  SmallVector<int64_t> smallest(pipeline.shape.stages, 0);
+  if (!settings.needsPrograms && isSolved && measure(smallest, {}).empty())
+    return nullptr;
+  return measure;
 }
 
 FailureOr<PipelineReport>

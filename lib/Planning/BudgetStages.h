@@ -169,9 +169,8 @@ public:
   /// What the program of each stage takes; empty if one has none.
   std::vector<int64_t> getProgramBytes(llvm::ArrayRef<int64_t> points);
 
-  /// What some budgets find, from the smallest, programs left out: bytes that
-  /// as a budget find the same plans, and the seconds of the schedule. Bytes
-  /// grow, seconds fall.
+  /// What some budgets find, from the smallest: bytes that as a budget find the
+  /// same plans, and the seconds of the schedule. Bytes grow, seconds fall.
   std::vector<std::pair<int64_t, double>> getCurve();
 
 private:
@@ -221,7 +220,8 @@ mlir::FailureOr<Pipeline> getPipeline(mlir::func::FuncOp step,
 void solveChunks(Pipeline &pipeline);
 
 /// Applies points of the stages to a copy of `module`, for its programs; null
-/// where nobody measures them. What it is given outlives it.
+/// where nobody measures them, or they become none and need not. What it is
+/// given outlives it.
 MeasurePoints getMeasure(mlir::ModuleOp module, const TracedGraph &traced,
                          const Pipeline &pipeline,
                          const BudgetSettings &settings);

@@ -135,11 +135,14 @@ bool PlanParser::checkText(StringRef text) {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-/// "'x'", "a list".
+/// "'x'", "a list". A long text is the whole of another file.
 static std::string describe(yaml::Node *node) {
+  constexpr size_t kShown = 80;
   llvm::SmallString<32> storage;
-  if (auto *scalar = dyn_cast_or_null<yaml::ScalarNode>(node))
-    return ("'" + scalar->getValue(storage) + "'").str();
+  if (auto *scalar = dyn_cast_or_null<yaml::ScalarNode>(node)) {
+    StringRef text = scalar->getValue(storage);
+    return text.size() > kShown ? "a text" : ("'" + text + "'").str();
+  }
   if (isa_and_nonnull<yaml::SequenceNode>(node))
     return "a list";
   if (isa_and_nonnull<yaml::MappingNode>(node))

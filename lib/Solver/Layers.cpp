@@ -8,6 +8,8 @@
 
 #include "Layers.h"
 
+#include "reprise/Solver/Budget.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -294,7 +296,7 @@ void Extractor::addEnds() {
   StepOp receive, send;
   receive.name = "receive";
   receive.isReplayable = false;
-  send.name = "send";
+  send.name = kSendName;
   send.isReplayable = false;
   for (size_t v = 0; v < excerpt.values.size(); ++v) {
     int64_t value = excerpt.values[v], op = chain.writer[value];
@@ -318,7 +320,7 @@ std::optional<Excerpt> Extractor::run() {
       addOp(op);
   StepOp gap, after;
   gap.name = "gap";
-  after.name = "after";
+  after.name = kAfterName;
   gap.phase = after.phase = StepPhase::Backward;
   excerpt.gap = excerpt.graph.ops.size();
   excerpt.graph.ops.push_back({});

@@ -12,6 +12,7 @@
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 namespace reprise::runtime {
 
@@ -39,7 +40,17 @@ struct Error {
     return false;
   }
 
-  /// The same, about a place in a text.
+  /// Adds to the message, and returns false, too.
+  [[gnu::format(printf, 2, 3)]] bool add(const char *format, ...) {
+    size_t length = strlen(text);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + length, sizeof(text) - length, format, args);
+    va_end(args);
+    return false;
+  }
+
+  /// The same as `set`, about a place in a text.
   [[gnu::format(printf, 3, 4)]] bool setAt(const Place &place,
                                            const char *format, ...) {
     char message[sizeof(text)];

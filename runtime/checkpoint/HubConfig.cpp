@@ -216,9 +216,10 @@ static bool readStorage(const char *path, const JsonValue &config,
                    path, kStorage.data(), size.kindName(), size.size());
 }
 
-/// Whether keys that the family has not say nothing of what is computed.
+/// Whether keys that the family has not say nothing of what is computed. What
+/// may be misspelt is passed over, as in a description's file.
 static bool checkUnknown(const char *path, const HubModel &model,
-                         Error &error) {
+                         Error &warning, Error &error) {
   for (JsonItem item : model.theirs) {
     std::string_view name = item.key.text();
     if (model.family.has(name) || isOther(name) || name == kStorage)
@@ -232,18 +233,21 @@ static bool checkUnknown(const char *path, const HubModel &model,
                        path, shown, name.data(), isShort ? " " : "",
                        isShort ? value.text() : "");
     const HubKey *key = findMeantKey(name, model);
-    if (key && !saysNothing(item.value) &&
-        !(value == Meaning(findKey(model.ours, key->name))))
-      return error.set("'%s' has no %s, but %.*s %s: if it means that, this "
-                       "program's model has another; if not, take it out",
-                       path, key->name.data(), shown, name.data(),
-                       value.text());
+    Meaning ours = key ? Meaning(findKey(model.ours, key->name)) : Meaning();
+    if (!key || saysNothing(item.value) || value == ours)
+      continue;
+    if (!warning.text[0])
+      warning.set("'%s' has keys that are passed over", path);
+    warning.add("; %.*s %s: did you mean %s, of which this program's model has "
+                "%s?",
+                shown, name.data(), isShort ? value.text() : "",
+                key->name.data(), ours ? ours.text() : "none");
   }
   return true;
 }
 
 static bool checkConfig(const char *path, const JsonValue &theirs,
-                        const JsonValue &ours, Error &error) {
+                        const JsonValue &ours, Error &warning, Error &error) {
   std::string_view type = typeOf(theirs), ourType = typeOf(ours);
   if (!type.empty() && !ourType.empty() && !haveOneClass(type, ourType))
     return differs(path, "model_type", Meaning(type), Meaning(ourType), error);
@@ -269,7 +273,7 @@ static bool checkConfig(const char *path, const JsonValue &theirs,
       return error.set("'%s' has %s, which this program's model has not: its "
                        "weights would compute something else",
                        path, name.data());
-  if (family && !checkUnknown(path, {*family, ours, theirs}, error))
+  if (family && !checkUnknown(path, {*family, ours, theirs}, warning, error))
     return false;
   return !family || !family->ropeTheta ||
          checkRope(path, theirs, ours, *family, error);
@@ -307,14 +311,16 @@ bool HubFile::open(const char *weights, Error &error) {
 }
 
 bool reprise::runtime::checkHubConfig(const char *weights,
-                                      std::string_view ourText, Error &error) {
+                                      std::string_view ourText, Error &warning,
+                                      Error &error) {
   HubFile theirs;
   JsonDocument ours;
   if (ourText.empty() || !theirs.open(weights, error))
     return ourText.empty();
   return !theirs.isThere ||
          (ours.parse(ourText, "the model's configuration", error) &&
-          checkConfig(theirs.path, theirs.config.root(), ours.root(), error));
+          checkConfig(theirs.path, theirs.config.root(), ours.root(), warning,
+                      error));
 }
 
 bool reprise::runtime::readScaleBlocks(const char *weights, ScaleBlocks &blocks,

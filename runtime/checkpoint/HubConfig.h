@@ -26,8 +26,10 @@ Path folderOfWeights(const char *path);
 /// missing or null has the default that Hugging Face's class of the family has,
 /// names and activations may be written in each of their spellings, numbers are
 /// equal if they are in f32. Sizes that the tensors tell are compared if both
-/// name them; what is about training, names or storage is not.
-bool checkHubConfig(const char *weights, std::string_view ours, Error &error);
+/// name them; what is about training, names or storage is not. `warning` is set
+/// if keys that nobody reads may be misspelt.
+bool checkHubConfig(const char *weights, std::string_view ours, Error &warning,
+                    Error &error);
 
 /// What the config.json in the folder of weights, if there is one, says of the
 /// scales of weights in few bits (`quantization_config`).

@@ -129,8 +129,8 @@ bool Checkpoint::checkConfig(Error &error) const {
   bool same = true;
   while (same && !(theirs.empty() && ours.empty())) {
     std::string_view line = takeLine(theirs), other = takeLine(ours);
-    if (line != other)
-      same = checkHubConfig(path, model.configJson, error) &&
+    if (Error ignored; line != other)
+      same = checkHubConfig(path, model.configJson, ignored, error) &&
              error.set("'%s' has the line '%.*s', but this program's model "
                        "'%.*s'%s",
                        file.path, int(std::min<size_t>(line.size(), 200)),
@@ -272,19 +272,17 @@ static void offerEarlier(const RepriseModel &model,
   Error ignored;
   if (!findCheckpoints(folder, steps, ignored))
     return;
-  size_t length = strlen(error.text), room = sizeof(error.text) - length;
   for (size_t i = steps.size(); i-- > 0;) {
     Path earlier = checkpointPath(folder, steps[i]);
     Checkpoint checkpoint(model, options, tensors, earlier);
     Resumed unused;
     if (steps[i] >= damagedStep || !checkpoint.open(pool, unused, ignored))
       continue;
-    snprintf(error.text + length, room,
-             "; the checkpoint of step %" PRId64 " is good: --resume %s",
-             steps[i], earlier.chars);
+    error.add("; the checkpoint of step %" PRId64 " is good: --resume %s",
+              steps[i], earlier.chars);
     return;
   }
-  snprintf(error.text + length, room, "; no earlier one is good");
+  error.add("; no earlier one is good");
 }
 
 /// Whether a folder has a checkpoint's name, whatever is in it.

@@ -247,13 +247,10 @@ static bool checkTensor(const TensorSet &set, const TensorEntry &source,
 static bool offerCheckpoint(const char *path, Error &error) {
   List<int64_t> steps;
   Error ignored;
-  if (findCheckpoints(path, steps, ignored) && !steps.empty()) {
-    size_t length = strlen(error.text);
-    snprintf(error.text + length, sizeof(error.text) - length,
-             "; its newest checkpoint is '%s'",
-             checkpointPath(path, steps.back()).chars);
-  }
-  return false;
+  return findCheckpoints(path, steps, ignored) && !steps.empty()
+             ? error.add("; its newest checkpoint is '%s'",
+                         checkpointPath(path, steps.back()).chars)
+             : false;
 }
 
 namespace {

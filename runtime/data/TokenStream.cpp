@@ -91,18 +91,22 @@ static bool failWithoutTokens(const char *index, const char *tokens,
 
 /// Adds to an error about a file that is not there which one is.
 static bool offerName(const char *path, Error &error) {
+  if (access(path, F_OK) == 0)
+    return false;
+  char *end;
+  strtod(path, &end);
+  if (!*end)
+    return error.add("; files have no weights here: an epoch has each sample "
+                     "of all of them once, so a file that is given twice "
+                     "counts twice");
   // The last two are what Megatron's tool adds to the name that it is given,
   // with the key of the text: "text", unless it is told another.
   for (const char *ending : {".bin", ".npy", ".txt", "_text_document.bin",
                              "_content_document.bin"}) {
     char longer[PATH_MAX];
     snprintf(longer, sizeof(longer), "%s%s", path, ending);
-    if (access(path, F_OK) == 0 || access(longer, F_OK) != 0)
-      continue;
-    size_t length = strlen(error.text);
-    snprintf(error.text + length, sizeof(error.text) - length,
-             "; there is '%s'", longer);
-    break;
+    if (access(longer, F_OK) == 0)
+      return error.add("; there is '%s'", longer);
   }
   return false;
 }
@@ -236,6 +240,19 @@ bool TokenStream::isText() const {
   return numFiles() > 0;
 }
 
+bool reprise::runtime::looksLikeText(const PlainFile &file) {
+  constexpr int64_t kFewest = 16; // So many bytes of tokens may look like it.
+  char begin[4096];
+  int64_t size = std::min<int64_t>(file.size, sizeof(begin));
+  Error ignored;
+  return size >= kFewest && file.read(0, size, begin, ignored) &&
+         std::all_of(begin, begin + size, [](char c) {
+           auto byte = uint8_t(c); // Those from 0x80 on are no ASCII, but text.
+           return (byte >= ' ' && byte != 0x7F) ||
+                  (byte >= '\t' && byte <= '\r');
+         });
+}
+
 /// Whether a file may have tokens and nothing else. Not asked where bytes are
 /// said to be tokens: who says so knows what is in them.
 static bool checkNumbers(const PlainFile &file, Error &error) {
@@ -249,12 +266,10 @@ static bool checkNumbers(const PlainFile &file, Error &error) {
     return true;
   kind->refuse(file.path, ", but only tokens are read from .bin files", error);
   // Tokens may still be such bytes, if hardly.
-  size_t length = strlen(error.text);
-  if (kind->isWeak)
-    snprintf(error.text + length, sizeof(error.text) - length,
-             "; if these are tokens all the same, numpy.save writes them to a "
-             ".npy file");
-  return false;
+  return !kind->isWeak
+             ? false
+             : error.add("; if these are tokens all the same, numpy.save "
+                         "writes them to a .npy file");
 }
 
 bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
@@ -270,6 +285,11 @@ bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
   }
   if (stated != TokenType::U8 && !checkNumbers(file, error))
     return false;
+  if (!stated && looksLikeText(file))
+    return error.set("'%s' begins as text does, but a file in .bin has tokens; "
+                     "give it a name in .txt, or say --dtype if these are "
+                     "tokens all the same",
+                     file.path);
   if (!stated)
     return error.set("'%s' has no header of llm.c or NeMo Automodel, and a "
                      "Megatron index '%s' that would say how its tokens are "
@@ -281,7 +301,7 @@ bool TokenStream::addBinary(std::optional<TokenType> stated, Error &error) {
     return error.set("'%s' needs a whole number of tokens of %" PRId64
                      " bytes (--dtype %s), but got %" PRId64 " bytes",
                      file.path, each, nameOf(*stated), file.size);
-  files.back().isBare = each > 1;
+  files.back().isBare = true;
   return addRun(*stated, 0, file.size / each, error);
 }
 
@@ -431,11 +451,15 @@ bool TokenStream::refuse(const Run &run, int64_t index, int64_t token,
   const Run *first = &run;
   while (first != runs.begin() && first[-1].file == run.file)
     --first;
-  return error.set("'%s' has the token %" PRId64 " at byte %" PRId64
-                   "%s (number %" PRId64 ", from 0), but the model's "
-                   "vocabulary has %" PRId64 " tokens, 0 to %" PRId64,
-                   file.path, token, offset, run.memory ? " of its tokens" : "",
-                   run.first + index - first->first, vocabSize, vocabSize - 1);
+  error.set("'%s' has the token %" PRId64 " at byte %" PRId64
+            "%s (number %" PRId64 ", from 0), but the model's vocabulary has "
+            "%" PRId64 " tokens, 0 to %" PRId64,
+            file.path, token, offset, run.memory ? " of its tokens" : "",
+            run.first + index - first->first, vocabSize, vocabSize - 1);
+  if (isBare(run.file) && looksLikeText(file))
+    error.add("; the file begins as text does: give it a name in .txt if it is "
+              "text");
+  return false;
 }
 
 /// Writes tokens [first, first + count) of the run, or only checks them.

@@ -27,6 +27,10 @@ struct TokenFormat {
   ThreadPool *pool = nullptr;           ///< Reads; needed with a tokenizer.
 };
 
+/// Whether a file of tokens begins as texts do and tokens do not, whose bytes
+/// are all printable, or end lines.
+bool looksLikeText(const PlainFile &file);
+
 /// The tokens of all files one after the other. A file is what its first bytes
 /// say (TokenHeader.h), and otherwise what its name does:
 ///
@@ -56,8 +60,8 @@ public:
   const PlainFile &file(int64_t i) const { return files[size_t(i)].plain; }
   /// Whether the file is text, since nothing says anything else.
   bool isText(int64_t file) const { return files[size_t(file)].isText; }
-  /// Whether all of its bytes are parts of tokens that have several, by no word
-  /// but the command line's.
+  /// Whether all of its bytes are tokens, or parts of these, by no word but the
+  /// command line's.
   bool isBare(int64_t file) const { return files[size_t(file)].isBare; }
   /// Whether there are files, and all of them are text.
   bool isText() const;

@@ -26,21 +26,6 @@ static bool hasCarriageReturns(const PlainFile &file) {
          memmem(begin, size, "\r\n", 2);
 }
 
-/// Whether a file of tokens begins as texts do and tokens do not, whose bytes
-/// are all printable, or end lines.
-static bool looksLikeText(const PlainFile &file) {
-  constexpr int64_t kFewest = 16; // So many bytes of tokens may look like it.
-  char begin[4096];
-  int64_t size = std::min<int64_t>(file.size, sizeof(begin));
-  Error ignored;
-  return size >= kFewest && file.read(0, size, begin, ignored) &&
-         std::all_of(begin, begin + size, [](char c) {
-           auto byte = uint8_t(c); // Those from 0x80 on are no ASCII, but text.
-           return (byte >= ' ' && byte != 0x7F) ||
-                  (byte >= '\t' && byte <= '\r');
-         });
-}
-
 /// What frames the texts in files that are called so; null if nothing does.
 static const char *findMarkup(const char *path) {
   struct Markup {
@@ -81,9 +66,8 @@ void reprise::runtime::noteData(const TokenStream &data,
   };
   noteOne(0, [&](int64_t i) {
     return data.isBare(i) && looksLikeText(data.file(i)) &&
-           !note.set("'%s' begins as text does, and each few letters are read "
-                     "as the number of a token; if it is text, give it a name "
-                     "in .txt",
+           !note.set("'%s' begins as text does, and its bytes are read as "
+                     "numbers of tokens; if it is text, give it a name in .txt",
                      data.file(i).path);
   });
   int64_t firstText = 0;

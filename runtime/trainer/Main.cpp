@@ -131,6 +131,7 @@ private:
   ModelTensors tensors;
   struct {
     WeightsReport weights = {};
+    Error warning; ///< About the config.json beside them.
     Resumed resumed;
     DataMark data;
   } began; ///< What the run starts from.
@@ -195,6 +196,8 @@ bool Trainer::prepare(Error &error) {
 
 /// Says what may not be as it is meant to be.
 void Trainer::warn() {
+  if (began.warning.text[0])
+    log.warning(began.warning.text);
   if (began.resumed.folder.chars[0])
     log.changed(began.resumed, began.data);
   saves.warn();
@@ -223,7 +226,8 @@ bool Trainer::loadStates(Error &error) {
   Loaded loaded = Loaded::Nothing;
   if (options.initFrom) {
     if (!checkHubConfig(options.initFrom,
-                        model.configJson ? model.configJson : "", error) ||
+                        model.configJson ? model.configJson : "", began.warning,
+                        error) ||
         !loadWeights(options.initFrom, tensors, arena, pool, began.weights,
                      error))
       return false;
@@ -702,7 +706,7 @@ int reprise::runtime::trainingMain(int argc, char **argv,
     return fail(name, error, ExitStatus::WrongOption);
   }
   if (options.help)
-    printHelp(name, model);
+    printHelp(name, model, options.help);
   else if (options.version)
     printVersion(models, numModels);
   else if (options.describe)

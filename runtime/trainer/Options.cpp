@@ -37,7 +37,8 @@ enum class Kind {
   Seed,
   Real,
   Choice,
-  Flag
+  Flag,
+  Help
 };
 
 struct Target {
@@ -84,8 +85,10 @@ static constexpr const char *kOn = "true", *kOff = "false";
 static constexpr double kMany = double(INT64_C(1) << 40);
 
 static constexpr OptionInfo kOptions[] = {
-    {"data", "FILE", &Options::data,
-     "text, .bin, .idx or .npy to train on, or a 'PATTERN'; may be repeated"},
+    {"data", "FILE...", &Options::data,
+     "text, .bin, .idx or .npy to train on, or a 'PATTERN'; several may "
+     "follow, "
+     "and it may be repeated"},
     {"dtype", "u8|u16|u32|i32|i64",
      +[](Options &options, int choice) {
        constexpr TokenType kTypes[] = {TokenType::U8, TokenType::U16,
@@ -124,9 +127,8 @@ static constexpr OptionInfo kOptions[] = {
      {Kind::Input, &Options::resume},
      "go on from a checkpoint, or the last one in DIR; auto: that in --save's "
      "folder, if it has one"},
-    {"val-data", "FILE", &Options::valData,
-     "measure the loss of this data now and then, and at the end; may be "
-     "repeated"},
+    {"val-data", "FILE...", &Options::valData,
+     "measure the loss of this data now and then, and at the end; as --data"},
     {"val-interval", "N", &Options::valInterval,
      "after every Nth step (default: a tenth of the steps)", 1, kMany},
     {"val-steps", "N", &Options::valSteps,
@@ -219,7 +221,10 @@ static constexpr OptionInfo kOptions[] = {
      "show what this program was compiled from, and by whom"},
     {"describe", "", &Options::describe,
      "show all that it was compiled from, as JSON"},
-    {"help", "", &Options::help, "show this, as does -h"},
+    {"help",
+     "[WORD]",
+     {Kind::Help, &Options::help},
+     "show this, or the options about WORD, as does -h"},
 };
 
 /// The Levenshtein distance of two names; long ones are cut.
@@ -309,6 +314,12 @@ static bool parseChoice(const OptionInfo &info, const char *text, int &choice,
 static bool checkPath(const OptionInfo &info, const char *value, Error &error) {
   if (!*value)
     return error.set("--%s needs a file name, but got ''", info.name);
+  // A folder called so would be made, or looked for.
+  if (!strncmp(value, "~/", 2))
+    return error.set("--%s needs a path, but got '%s': a shell makes a home of "
+                     "~ in a word of its own, as in --%s %s (a folder of that "
+                     "name is ./~)",
+                     info.name, value, info.name, value);
   if (strcmp(value, "-") != 0)
     return true;
   return error.set("--%s needs a file, but got '-': %s (a file of that name is "
@@ -322,11 +333,29 @@ static bool checkPath(const OptionInfo &info, const char *value, Error &error) {
 static bool addPath(const OptionInfo &info, const char *value, Paths &paths,
                     Error &error) {
   if (paths.count == Paths::kMost)
-    return error.set("--%s can be given %d times; a pattern in quotes stands "
-                     "for any number of files",
-                     info.name, Paths::kMost);
+    return error.set(
+        "--%s takes up to %d files; a pattern in quotes stands for "
+        "any number of them",
+        info.name, Paths::kMost);
   paths.items[paths.count++] = value;
   return true;
+}
+
+/// Whether an option's name, value or help has the word; all are about none.
+static bool isAbout(const OptionInfo &info, const char *word) {
+  char name[64]; // With dashes, as names are.
+  snprintf(name, sizeof(name), "%s", word);
+  std::replace(name, name + strlen(name), '_', '-');
+  return strcasestr(info.name, name) || strcasestr(info.value, word) ||
+         strcasestr(info.help, word);
+}
+
+/// Whether there is help about the word.
+static bool checkWord(const char *word, Error &error) {
+  return std::any_of(
+             std::begin(kOptions), std::end(kOptions),
+             [&](const OptionInfo &info) { return isAbout(info, word); }) ||
+         error.set("--help: no option is about '%s'; --help lists all", word);
 }
 
 static bool apply(const OptionInfo &info, const char *value, Options &options,
@@ -345,6 +374,9 @@ static bool apply(const OptionInfo &info, const char *value, Options &options,
   case Kind::Text:
     options.*target.text = value;
     return true;
+  case Kind::Help:
+    options.*target.text = value;
+    return checkWord(value, error);
   case Kind::Number:
     return parseNumber(info, value, int64_t(info.lowest), int64_t(info.highest),
                        options.*target.number, error);
@@ -440,9 +472,7 @@ static bool refuseWord(const char *word, const OptionInfo *before,
   return error.set("needs options such as --data FILE, but got '%s' behind "
                    "--%s%s%s%s",
                    word, before->name, *value ? " " : "", value,
-                   before->target.kind == Kind::Inputs
-                       ? ": give the option again, or a pattern in quotes"
-                   : before->target.kind == Kind::Flag
+                   before->target.kind == Kind::Flag
                        ? ", which is true or false"
                        : ", which takes one word");
 }
@@ -511,17 +541,37 @@ static const char *readValue(const OptionInfo &info, int argc, char **argv,
     i += truth && !equals;
     return truth || equals ? truth : kOn;
   }
+  if (info.target.kind == Kind::Help && !equals) {
+    bool isWord = value && *value != '-';
+    i += isWord;
+    return isWord ? value : "";
+  }
   if (!equals && !checkValue(info, value, error))
     return nullptr;
   i += !equals;
   return value;
 }
 
+/// Whether both values of the option mean the same. The first one is valid, so
+/// that a number is one.
+static bool isSame(const OptionInfo &info, const char *first,
+                   const char *value) {
+  switch (info.target.kind) {
+  case Kind::Number:
+  case Kind::Seed:
+    return strtoll(first, nullptr, 10) == strtoll(value, nullptr, 10);
+  case Kind::Real:
+    return strtod(first, nullptr) == strtod(value, nullptr);
+  default:
+    return !strcmp(first, value);
+  }
+}
+
 /// Whether an option may be given again, after `first`, with `value`: to say
 /// the same says nothing new.
 static bool checkRepeat(const OptionInfo &info, const char *first,
                         const char *value, Error &error) {
-  return info.target.kind == Kind::Inputs || !strcmp(first, value) ||
+  return info.target.kind == Kind::Inputs || isSame(info, first, value) ||
          error.set("--%s is given twice, with '%s' and '%s': which one is "
                    "meant?",
                    info.name, first, value);
@@ -540,6 +590,13 @@ bool reprise::runtime::parseOptions(int argc, char **argv,
   const char *shown = "";
   for (int i = 1; i < argc; ++i) {
     const char *arg = strcmp(argv[i], "-h") ? argv[i] : "--help";
+    // Several files may follow, as a shell makes them of a pattern.
+    bool goesOn = before && before->target.kind == Kind::Inputs && *arg != '-';
+    if (goesOn) {
+      if (!apply(*before, arg, options, error))
+        return false;
+      continue;
+    }
     if (strncmp(arg, "--", 2) != 0 || !arg[2])
       return refuseWord(arg, before, shown, error);
     const char *equals = strchr(arg, '=');
@@ -603,8 +660,21 @@ static void printOption(const OptionInfo &info, int64_t unless) {
   printWrapped(help, kIndent);
 }
 
-void reprise::runtime::printHelp(const char *program,
-                                 const RepriseModel &model) {
+static void printOptions(const RepriseModel &model, const char *word) {
+  for (const OptionInfo &info : kOptions)
+    if (isAbout(info, word))
+      printOption(info, !strcmp(info.name, "steps")     ? model.trainIters
+                        : !strcmp(info.name, "threads") ? defaultThreads(model)
+                        : !strcmp(info.name, "seed")    ? model.seed
+                                                        : -1);
+}
+
+void reprise::runtime::printHelp(const char *program, const RepriseModel &model,
+                                 const char *word) {
+  if (*word) {
+    printf("Options about '%s' (--help lists all):\n", word);
+    return printOptions(model, word);
+  }
   printf("Trains %s (recompute plan: %s).\n\nUsage: %s --data FILE "
          "[options]\n\nExamples:\n",
          model.name, model.plan, program);
@@ -622,11 +692,7 @@ void reprise::runtime::printHelp(const char *program,
                "have underscores for dashes.",
                0);
   printf("\nOptions:\n");
-  for (const OptionInfo &info : kOptions)
-    printOption(info, !strcmp(info.name, "steps")     ? model.trainIters
-                      : !strcmp(info.name, "threads") ? defaultThreads(model)
-                      : !strcmp(info.name, "seed")    ? model.seed
-                                                      : -1);
+  printOptions(model, "");
   printf("\n");
   printWrapped("With --log-format json, standard output has one object a line. "
                "Each step has the keys step (from 1), loss, grad_norm, lr, ms, "

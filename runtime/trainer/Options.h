@@ -36,7 +36,7 @@ struct Options : ShowOptions {
   bool areCostsElsewhere = false; ///< Rank 0 writes them, and this one helps.
   const char *trace = nullptr;
   const char *dump = nullptr;
-  bool help = false;
+  const char *help = nullptr; ///< What about; empty: all. Null: none.
   bool version = false;
   bool describe = false;
 };
@@ -46,7 +46,10 @@ struct Options : ShowOptions {
 bool parseOptions(int argc, char **argv, const RepriseModel &model,
                   Options &options, Error &error);
 
-void printHelp(const char *program, const RepriseModel &model);
+/// Shows the options that are about `word`, or all, with the rest of the help,
+/// if it is empty.
+void printHelp(const char *program, const RepriseModel &model,
+               const char *word);
 
 } // namespace reprise::runtime
 

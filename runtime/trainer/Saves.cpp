@@ -218,17 +218,12 @@ void Saves::rescue(const RunState &state, Others others, Error &error) {
             writer.wait(failure);
   if (showWritten(isBegun ? failure : earlier) && isBegun)
     return;
-  size_t length = strlen(error.text);
   if (failure.text[0])
-    snprintf(error.text + length, sizeof(error.text) - length, ". %s",
-             failure.text);
+    error.add(". %s", failure.text);
 }
 
 void Saves::giveUp(Error &error) {
   writer.giveUp(); // What all have written may still be the last one.
-  if (const char *path = writer.lastComplete()) {
-    size_t length = strlen(error.text);
-    snprintf(error.text + length, sizeof(error.text) - length,
-             ". The last checkpoint is '%s'", path);
-  }
+  if (const char *path = writer.lastComplete())
+    error.add(". The last checkpoint is '%s'", path);
 }

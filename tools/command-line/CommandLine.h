@@ -29,6 +29,7 @@ enum class Takes {
   Word,       ///< one of its `words`
   MaybeWord,  ///< nothing, or one of its `words`
   MaybeText,  ///< nothing, or with `=` anything
+  MaybeNext,  ///< nothing, or anything but an option
   Text,       ///< something
   List,       ///< words with commas; given again, it goes on
   InputFile,  ///< a file that is read
@@ -44,6 +45,7 @@ struct OptionInfo {
   bool mayRepeat = false;              ///< Every use counts.
   bool isHidden = false;               ///< Of the help and of shells.
   std::string same = {}; ///< The name that it shares with its other names.
+  bool areFiles = false; ///< A list of files that are not read, and of numbers.
 
   /// Whether both are names of one option.
   bool means(const OptionInfo &other) const {
@@ -148,12 +150,16 @@ std::string checkPlace(const std::string &name);
 
 /// Within 80 columns.
 std::string formatHelp(const Tool &tool);
+/// The options whose name or help has `word`, in any case; empty if none has.
+std::string formatHelpAbout(const Tool &tool, std::string_view word);
 /// Two lines: Reprise's version and that of the libraries.
 std::string formatVersion(const Tool &tool);
 /// A script for `shell`, one of `getShells`.
 std::string formatCompletion(const Tool &tool, std::string_view shell);
 const std::vector<std::string> &getShells();
 
+/// With ASCII's letters small.
+std::string toLower(std::string_view text);
 /// `--name`, or `-o`.
 std::string spell(const OptionInfo &option);
 /// The candidate that `word` is near enough to, whatever its case; empty if

@@ -28,7 +28,7 @@ static bool isFile(const OptionInfo &option) {
 /// Whether its value may be in the next word.
 static bool takesNext(const OptionInfo &option) {
   return option.takes != Takes::Nothing && option.takes != Takes::MaybeWord &&
-         option.takes != Takes::MaybeText;
+         option.takes != Takes::MaybeText && option.takes != Takes::MaybeNext;
 }
 
 static std::string join(const std::vector<std::string> &words) {

@@ -9,6 +9,8 @@
 #include "reprise/ABI/Version.h"
 #include "tools/command-line/CommandLine.h"
 
+#include <algorithm>
+
 using namespace reprise::tools;
 
 /// Columns of a terminal, and where the text of an option begins.
@@ -49,6 +51,7 @@ static std::string getUsage(const OptionInfo &option) {
     return spell(option);
   case Takes::MaybeWord:
   case Takes::MaybeText:
+  case Takes::MaybeNext:
     return spell(option) + "[=" + value + "]";
   default:
     return spell(option) + (option.name.size() == 1 ? " " : "=") + value;
@@ -85,6 +88,25 @@ static void addOption(std::string &out, const OptionInfo &option) {
   addWrapped(out, option.help, kText, kText);
 }
 
+/// Adds the options that are to be shown, below the titles of their topics.
+static void addTopics(
+    std::string &out, const Tool &tool,
+    const std::function<bool(const Topic &, const OptionInfo &)> &isMeant) {
+  for (const Topic &topic : tool.topics) {
+    bool isShown = false;
+    for (const OptionInfo &option : topic.options) {
+      if (option.isHidden || !isMeant(topic, option))
+        continue;
+      if (!isShown) {
+        out += "\n";
+        addWrapped(out, topic.title + ":", 0, 0);
+      }
+      isShown = true;
+      addOption(out, option);
+    }
+  }
+}
+
 std::string reprise::tools::formatHelp(const Tool &tool) {
   std::string out;
   addWrapped(out, tool.overview, 0, 0);
@@ -100,20 +122,34 @@ std::string reprise::tools::formatHelp(const Tool &tool) {
              "A value stands behind its option as --name=value or as --name "
              "value; a list has commas. Names may have underscores for dashes.",
              0, 0);
-  for (const Topic &topic : tool.topics) {
-    bool isShown = false;
-    for (const OptionInfo &option : topic.options) {
-      if (option.isHidden)
-        continue;
-      if (!isShown) {
-        out += "\n";
-        addWrapped(out, topic.title + ":", 0, 0);
-      }
-      isShown = true;
-      addOption(out, option);
-    }
-  }
+  addTopics(out, tool, [](const Topic &, const OptionInfo &) { return true; });
   return out;
+}
+
+/// Whether a name of the option, its value or its help has a word, `name` in
+/// names and `word` in the rest.
+static bool isAbout(const Topic &topic, const OptionInfo &option,
+                    const std::string &name, const std::string &word) {
+  auto has = [](std::string_view text, const std::string &part) {
+    return toLower(text).find(part) != std::string::npos;
+  };
+  return has(option.value, word) || has(option.help, word) ||
+         std::any_of(topic.options.begin(), topic.options.end(),
+                     [&](const OptionInfo &other) {
+                       return option.means(other) && has(other.name, name);
+                     });
+}
+
+std::string reprise::tools::formatHelpAbout(const Tool &tool,
+                                            std::string_view given) {
+  std::string out, word = toLower(given), name = word;
+  std::replace(name.begin(), name.end(), '_', '-');
+  addTopics(out, tool, [&](const Topic &topic, const OptionInfo &option) {
+    return isAbout(topic, option, name, word);
+  });
+  return out.empty() ? ""
+                     : "Options about '" + std::string(given) +
+                           "' (--help lists all):\n" + out;
 }
 
 std::string reprise::tools::formatVersion(const Tool &tool) {
@@ -126,11 +162,12 @@ void reprise::tools::addCommonOptions(Tool &tool) {
   topic.title = "This tool";
   OptionInfo help, version, completion;
   help.name = "help";
-  help.help = "Show this; so does -h";
-  help.takes = Takes::Nothing;
-  help.mayRepeat = true;
-  version = help;
+  help.value = "word";
+  help.help = "Show this, or the options about a word; so does -h";
+  help.takes = Takes::MaybeNext;
   version.name = "version";
+  version.takes = Takes::Nothing;
+  version.mayRepeat = true;
   version.help = tool.libraries.empty()
                      ? "Show the version of Reprise"
                      : "Show the versions of Reprise and of its libraries";

@@ -19,7 +19,7 @@ static std::string quote(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
-static std::string toLower(std::string_view text) {
+std::string reprise::tools::toLower(std::string_view text) {
   std::string lower(text);
   for (char &c : lower)
     c = char(std::tolower(static_cast<unsigned char>(c)));
@@ -218,6 +218,13 @@ bool Parser::checkValue(const OptionInfo &option, Given &given) {
       option.takes == Takes::InputFile || option.takes == Takes::OutputFile;
   if (isFile && given.value.empty())
     return fail(option, "needs the name of a file, but got ''");
+  // A folder called so would be looked for.
+  if (isFile && given.value.compare(0, 2, "~/") == 0)
+    return fail(option, "needs a path, but got " + quote(given.value) +
+                            ": a shell makes a home of ~ in a word of its "
+                            "own, as in " +
+                            spell(option) + " " + given.value +
+                            " (a folder of that name is ./~)");
   return true;
 }
 
@@ -234,15 +241,19 @@ static bool hasInputEnding(const std::string &word) {
          ending == ".mlir";
 }
 
-/// Whether a word behind `before` in a list is for the list, too: neither an
-/// option, nor a file, which may not be there, but has an ending or a folder.
-/// What stands behind a number may have these: weights and paths of data.
-static bool isListWord(const std::string &word, const std::string &before) {
+/// Whether a word in a list is for the list, too: neither an option, nor a
+/// file, which may not be there, but has an ending or a folder. Where a list is
+/// of files itself, it is none that tools read.
+static bool isListWord(const std::string &word, bool areFiles) {
+  if (word.empty() || word[0] == '-' || word[0] == '@')
+    return false;
   std::error_code ignored;
-  bool isPlain = word.find_first_of("./") == std::string::npos ||
-                 isNumber(word) || (isNumber(before) && !hasInputEnding(word));
-  return !word.empty() && word[0] != '-' && word[0] != '@' && isPlain &&
-         !std::filesystem::exists(word, ignored);
+  if (areFiles)
+    return !hasInputEnding(word) &&
+           !std::filesystem::is_directory(word, ignored);
+  bool isPlain =
+      word.find_first_of("./") == std::string::npos || isNumber(word);
+  return isPlain && !std::filesystem::exists(word, ignored);
 }
 
 /// The value in the word behind the option.
@@ -253,6 +264,9 @@ bool Parser::readValue(const OptionInfo &option, Given &given) {
   if (option.takes == Takes::Nothing || option.takes == Takes::MaybeText)
     return true;
   if (option.takes == Takes::MaybeWord && !findWord(option, word))
+    return true;
+  if (option.takes == Takes::MaybeNext &&
+      (next == words.size() || word.substr(0, 1) == "-"))
     return true;
   std::string wanted = spell(option) + (option.name.size() == 1 ? " " : "=") +
                        "<" + option.value + ">";
@@ -268,7 +282,7 @@ bool Parser::readValue(const OptionInfo &option, Given &given) {
   given.places.push_back(next++);
   // Lists may have spaces, as in Megatron's commands.
   while (option.takes == Takes::List && next < words.size() &&
-         isListWord(words[next], words[next - 1])) {
+         isListWord(words[next], option.areFiles)) {
     if (given.value.empty() || given.value.back() != ',')
       given.value += ",";
     given.value += words[next];
@@ -342,7 +356,8 @@ void Parser::passValue() {
   bool hasValue = words[next].find('=') != std::string::npos;
   ++next;
   last.reset();
-  while (!hasValue && next < words.size() && isListWord(words[next], ""))
+  while (!hasValue && next < words.size() &&
+         isListWord(words[next], /*areFiles=*/false))
     ++next;
 }
 
@@ -466,6 +481,11 @@ static std::optional<std::string> checkInputs(const Tool &tool,
   needs += ", but got " + quote(words.inputs.front().text);
   if (count > 1)
     needs += " and " + quote(words.inputs[1].text);
+  // A file of another kind has words that are no options.
+  size_t last = words.inputs[count > 1].word;
+  if (last < words.files.size() && !words.files[last].empty())
+    return needs + "; " + quote(words.inputs[count > 1].text) + " stands in " +
+           words.files[last] + ", a file of options";
   for (size_t k = 0; k < count; ++k)
     if (isBehindList(words.inputs[k])) {
       // If there are no others, the last of them is what is read.
@@ -499,6 +519,24 @@ static std::optional<std::string> checkInputs(const Tool &tool,
          (why.empty() ? "" : ": " + why);
 }
 
+/// A word more than the one that help may be about would be about nothing.
+static Answer answerHelp(const Tool &tool, const Words &words,
+                         const Given &help) {
+  if (!help.hasValue)
+    return {formatHelp(tool), false};
+  for (const Input &input : words.inputs)
+    if (input.behind == help.option)
+      return {"option --help: takes one word, but got " + quote(help.value) +
+                  " and " + quote(input.text),
+              true};
+  std::string text = formatHelpAbout(tool, help.value);
+  if (text.empty())
+    return {"option --help: no option is about " + quote(help.value) +
+                "; --help lists all",
+            true};
+  return {text, false};
+}
+
 std::optional<Answer>
 reprise::tools::read(const Tool &tool, const std::vector<std::string> &words,
                      Words &parsed, const std::vector<std::string> &files) {
@@ -511,8 +549,8 @@ reprise::tools::read(const Tool &tool, const std::vector<std::string> &words,
       text += (text.empty() ? "" : "\nerror: ") + error;
     return Answer{text, true};
   }
-  if (parsed.find("help"))
-    return Answer{formatHelp(tool), false};
+  if (const Given *help = parsed.find("help"))
+    return answerHelp(tool, parsed, *help);
   if (parsed.find("version"))
     return Answer{formatVersion(tool), false};
   if (const Given *shell = parsed.find("completion"))

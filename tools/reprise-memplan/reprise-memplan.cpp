@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "OtherFiles.h"
 #include "SolveStep.h"
 #include "reprise/Solver/Packing.h"
 #include "reprise/Solver/StepText.h"
@@ -34,6 +35,11 @@
 using namespace reprise;
 using namespace reprise::solver;
 
+/// Steps of a search, in millions, if nothing is said of them.
+static constexpr int64_t kWork = 3000;
+/// The most that a number may be; what leaves room for arithmetic.
+static constexpr int64_t kMost = int64_t(1) << 62;
+
 /// The end of a file's name until all of it is written.
 static constexpr const char *kPart = ".part";
 
@@ -41,8 +47,7 @@ namespace {
 struct Options {
   std::string input, output, against;
   std::optional<int64_t> capacity;
-  int64_t alignment = 1;
-  int64_t workInMillions = 3000;
+  std::optional<int64_t> alignment, workInMillions;
   bool verify = false, solve = false;
   std::vector<int64_t> budgets;
 };
@@ -59,6 +64,14 @@ static int failTo(const char *what, const std::string &name) {
   if (errno != 0)
     message += std::string(": ") + std::strerror(errno);
   return fail(message);
+}
+
+/// Reads a whole number from 1 on, up to what leaves room for arithmetic.
+static bool parseNumber(std::string_view text, int64_t highest,
+                        int64_t &number) {
+  const char *end = text.data() + text.size();
+  auto [rest, code] = std::from_chars(text.data(), end, number);
+  return code == std::errc() && rest == end && number >= 1 && number <= highest;
 }
 
 static tools::Tool getTool() {
@@ -115,16 +128,14 @@ static tools::Tool getTool() {
          Takes::Text,
          {},
          /*mayRepeat=*/true}}}};
+  tool.isSame = [](const std::string &, const std::string &lhs,
+                   const std::string &rhs) {
+    int64_t left, right;
+    return parseNumber(lhs, kMost, left) && parseNumber(rhs, kMost, right) &&
+           left == right;
+  };
   tools::addCommonOptions(tool);
   return tool;
-}
-
-/// Reads a whole number from 1 on, up to what leaves room for arithmetic.
-static bool parseNumber(std::string_view text, int64_t highest,
-                        int64_t &number) {
-  const char *end = text.data() + text.size();
-  auto [rest, code] = std::from_chars(text.data(), end, number);
-  return code == std::errc() && rest == end && number >= 1 && number <= highest;
 }
 
 /// Puts a value where it belongs, or says why it is none.
@@ -140,8 +151,7 @@ static std::optional<std::string> apply(const tools::Given &given,
   else if (name == "against")
     options.against = value;
   else {
-    constexpr int64_t most = int64_t(1) << 40;
-    int64_t number, highest = name == "capacity" ? most << 22 : most;
+    int64_t number, highest = name == "capacity" ? kMost : kMost >> 22;
     if (!parseNumber(value, highest, number))
       return "option --" + name + ": needs a whole number from 1 to " +
              std::to_string(highest) + ", but got '" + value + "'";
@@ -178,6 +188,11 @@ static std::optional<std::string> check(const Options &options) {
            "--capacity and -o";
   if (!options.solve && !options.budgets.empty())
     return "--memory needs --solve";
+  if (options.solve && options.alignment)
+    return "--solve has the alignment that the step says, so it does not go "
+           "with --alignment";
+  if ((options.solve || options.verify) && options.workInMillions)
+    return "--work is of packing, so it does not go with --solve and --verify";
   if (std::string refusal = tools::checkPlace(options.output); !refusal.empty())
     return "option -o: " + refusal;
   return std::nullopt;
@@ -258,7 +273,7 @@ static bool writeFile(const std::string &name, const PackingProblem &problem,
 static int pack(const PackingProblem &problem, const Options &options) {
   PackingOptions effort;
   effort.capacity = options.capacity;
-  effort.workLimit = options.workInMillions * 1'000'000;
+  effort.workLimit = options.workInMillions.value_or(kWork) * 1'000'000;
   auto start = std::chrono::steady_clock::now();
   PackingResult result = pack(problem, effort);
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
@@ -293,24 +308,34 @@ static bool readFile(const std::string &name, std::string &text) {
   return !in.bad(); // A folder, for one.
 }
 
-/// What a file is by its first bytes, if that is known, and no text.
-static const runtime::FileKind *findKind(const std::string &name) {
+/// What a file is, if it is no text, or of another kind than `use`; empty if
+/// that is not known.
+static std::string explainFile(const std::string &name, tools::FileUse use) {
   std::error_code ignored; // Of pipes nothing is left to be read.
   if (!std::filesystem::is_regular_file(name, ignored))
-    return nullptr;
-  char begin[runtime::kBytesOfKind];
+    return "";
+  std::string begin(1 << 16, 0);
   std::ifstream file(name, std::ios::binary);
-  file.read(begin, sizeof begin);
-  return runtime::findKind({begin, static_cast<size_t>(file.gcount())},
-                           std::filesystem::file_size(name, ignored));
+  file.read(begin.data(), std::streamsize(begin.size()));
+  begin.resize(size_t(file.gcount()));
+  const runtime::FileKind *kind = runtime::findKind(
+      std::string_view(begin).substr(0, runtime::kBytesOfKind),
+      std::filesystem::file_size(name, ignored));
+  runtime::Error refusal;
+  if (kind)
+    kind->refuse(name.c_str(), ", not text", refusal);
+  else if (size_t zero = begin.find('\0'); zero != begin.npos)
+    return "'" + name + "' is no text: its byte " + std::to_string(zero) +
+           " is 0x00";
+  else
+    return tools::explainOtherFile(name, begin, use);
+  return refusal.text;
 }
 
-static int failAt(const std::string &name, const TextError &error) {
-  if (const runtime::FileKind *kind = findKind(name)) {
-    runtime::Error refusal;
-    kind->refuse(name.c_str(), ", not text", refusal);
-    return fail(refusal.text);
-  }
+static int failAt(const std::string &name, tools::FileUse use,
+                  const TextError &error) {
+  if (std::string other = explainFile(name, use); !other.empty())
+    return fail(other);
   std::cerr << name << ':' << error.line << ':' << error.column
             << ": error: " << error.message << '\n';
   return 1;
@@ -319,7 +344,8 @@ static int failAt(const std::string &name, const TextError &error) {
 static int failAt(const std::string &name, const std::string &text,
                   const verify::Fault &fault) {
   verify::Place place = verify::getPlace(text, fault.at);
-  return failAt(name, TextError{place.line, place.column, fault.message});
+  return failAt(name, tools::FileUse::Plan,
+                TextError{place.line, place.column, fault.message});
 }
 
 /// The words of what was decided before: plan and bound are under that.
@@ -432,7 +458,8 @@ static int verifyFile(const Options &options) {
     return 0;
   }
   verify::PackingFigures figures;
-  if (auto fault = verify::verifyPacking(text, options.alignment, figures))
+  if (auto fault =
+          verify::verifyPacking(text, options.alignment.value_or(1), figures))
     return failAt(options.input, text, *fault);
   if (!options.against.empty()) {
     if (!readFile(options.against, input))
@@ -451,7 +478,7 @@ static int solveFile(std::istream &in, const Options &options) {
   if (in.bad())
     return failTo("read", options.input);
   if (error)
-    return failAt(options.input, *error);
+    return failAt(options.input, tools::FileUse::Step, *error);
   tools::solveStep(graph, options.budgets, std::cout);
   return 0;
 }
@@ -475,13 +502,13 @@ static int run(int argc, char **argv) {
   if (options.solve)
     return solveFile(in, options);
   PackingProblem problem;
-  problem.alignment = options.alignment;
+  problem.alignment = options.alignment.value_or(1);
   std::optional<PackingSolution> solution;
   std::optional<TextError> error = readPacking(in, problem, solution);
   if (in.bad()) // A folder, for one.
     return failTo("read", options.input);
   if (error)
-    return failAt(options.input, *error);
+    return failAt(options.input, tools::FileUse::Rows, *error);
   if (auto error = check(problem))
     return fail("'" + options.input + "': " + *error);
   return pack(problem, options);

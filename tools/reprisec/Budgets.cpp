@@ -203,7 +203,7 @@ static FailureOr<Met>
 meetOnStages(ModuleOp module, const std::optional<planning::Budget> &budget,
              const CostTable &costs, const Options &options,
              const planning::BudgetSettings &settings) {
-  planning::Budget any = {planning::Budget::Kind::Activations, kMostBytes};
+  planning::Budget any = {planning::Budget::Kind::Memory, kMostBytes};
   FailureOr<planning::PipelineReport> found = planning::solveStages(
       getPhases(), module, budget.value_or(any), costs, settings);
   if (failed(found))
@@ -277,6 +277,20 @@ static LogicalResult refuseShares(MLIRContext *context,
   return success();
 }
 
+/// What is known of a step beside its budget, if it has one.
+static planning::BudgetSettings getSettings(ModuleOp module, bool hasBudget,
+                                            const Options &options,
+                                            const RecomputeOptions &recompute) {
+  planning::BudgetSettings settings;
+  settings.isFree = recompute.isFree;
+  settings.keepsIdleSegment = recompute.keepsIdleSegment;
+  settings.hasRegret = hasBudget && !options.getReport().empty();
+  settings.hasBounds = !options.pareto.empty();
+  settings.under = describeConstraint(module, recompute);
+  settings.needsPrograms = hasBudget && !options.output.empty();
+  return settings;
+}
+
 FailureOr<Met> driver::meetBudget(ModuleOp module,
                                   const std::optional<planning::Budget> &budget,
                                   const Options &options,
@@ -306,13 +320,8 @@ FailureOr<Met> driver::meetBudget(ModuleOp module,
   if (failed(manager.run(module)))
     return failure();
   module->getContext()->getOrLoadDialect<remat::RematDialect>();
-  bool isReported = !options.getReport().empty();
-  planning::BudgetSettings settings;
-  settings.isFree = recompute.isFree;
-  settings.keepsIdleSegment = recompute.keepsIdleSegment;
-  settings.hasRegret = budget && isReported;
-  settings.hasBounds = !options.pareto.empty();
-  settings.under = describeConstraint(module, recompute);
+  planning::BudgetSettings settings =
+      getSettings(module, bool(budget), options, recompute);
   settings.measureStages = measure;
   if (recompute.stages > 1)
     return meetOnStages(module, budget, *costs, options, settings);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "Budgets.h"
 #include "Files.h"
 #include "python-free-frontend/Description.h"
 #include "llvm/ADT/STLExtras.h"
@@ -130,6 +131,8 @@ Options::Options() {
   };
   tool.isSame = [](const std::string &name, const std::string &lhs,
                    const std::string &rhs) {
+    if (llvm::StringRef(name).ends_with("-budget"))
+      return parseBytes(lhs) && parseBytes(lhs) == parseBytes(rhs);
     std::string key = name;
     llvm::replace(key, '-', '_');
     return frontend::isSameText(key, lhs, rhs);
@@ -181,6 +184,7 @@ void Options::addForeign() {
     option.takes = isText   ? Takes::Text
                    : isList ? Takes::List
                             : Takes::MaybeText;
+    option.areFiles = isList && foreign.name.ends_with("data_path");
     if (foreign.kind == ForeignOption::Switch) {
       option.takes = Takes::MaybeWord;
       option.words = {"true", "false"};

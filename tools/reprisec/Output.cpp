@@ -11,6 +11,7 @@
 #include "reprise/Codegen/CUDA/Device.h"
 #include "reprise/Target/DeviceImage.h"
 #include "reprise/Target/Executable.h"
+#include "llvm/BinaryFormat/Magic.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <deque>
@@ -51,12 +52,24 @@ static std::string findRuntime(const Options &options) {
   return beside.str().str();
 }
 
+static LogicalResult checkRuntime(llvm::StringRef path) {
+  std::string reason;
+  llvm::file_magic magic;
+  if (!llvm::sys::fs::exists(path))
+    reason = "there is no '" + path.str() + "'";
+  else if (llvm::identify_magic(path, magic) ||
+           magic != llvm::file_magic::archive)
+    reason = "'" + path.str() + "' is none";
+  if (reason.empty())
+    return success();
+  return failure(fail("option --runtime: needs the archive that programs are "
+                      "linked with, but " +
+                      reason));
+}
+
 LogicalResult driver::checkOutput(Options &options, bool isProgram) {
-  if (std::string runtime = findRuntime(options);
-      isProgram && !llvm::sys::fs::exists(runtime))
-    return failure(fail("option --runtime: needs the archive that programs are "
-                        "linked with, but there is no '" +
-                        runtime + "'"));
+  if (isProgram && failed(checkRuntime(findRuntime(options))))
+    return failure();
   if (options.output == "-")
     return failure(fail("option -o: needs a file for a program, but got '-'"));
   llvm::sys::fs::file_status status;

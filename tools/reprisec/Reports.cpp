@@ -27,7 +27,7 @@ FailureOr<CostTable> driver::readCosts(const Options &options, bool isCuda) {
   // Of two targets a named machine is one.
   bool isOfOther = StringRef(options.target).contains(',') &&
                    (options.costTable == "cpu") == isCuda;
-  if (options.costTable.empty() || isOfOther)
+  if (!options.costTable.getNumOccurrences() || isOfOther)
     return isCuda ? *CostTable::get("h100") : CostTable::getCPU();
   if (std::optional<CostTable> known = CostTable::get(options.costTable))
     return *known;
@@ -234,7 +234,7 @@ LogicalResult driver::checkReports(const Options &options, Phase from,
   bool hasBudget = options.memoryBudget.getNumOccurrences() ||
                    options.activationBudget.getNumOccurrences() ||
                    !options.pareto.empty();
-  if (!options.costTable.empty() && report.empty() && !hasBudget)
+  if (options.costTable.getNumOccurrences() && report.empty() && !hasBudget)
     return failure(fail("option --cost-table: needs --plan-json, --explain, "
                         "--report, --trace or --dot, which show times, or a "
                         "budget, which goes by them"));

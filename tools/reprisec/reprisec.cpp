@@ -201,7 +201,9 @@ LogicalResult Compilation::read(llvm::SourceMgr &sources) {
 /// The program of a pipeline goes its own way. The plan is made for the whole
 /// model first, with the samples of one rank, and shown.
 LogicalResult Compilation::readStages() {
-  if (driver::isForStages(options, description, *module, command.isReport)) {
+  bool isProgram =
+      driver::isForStages(options, description, *module, command.isReport);
+  if (isProgram) {
     if (failed(checkStages(options, description, targets, goal,
                            bool(command.budget))))
       return failure();
@@ -211,6 +213,14 @@ LogicalResult Compilation::readStages() {
     return failure();
   if (!description || description->parallel.stages == 1)
     return success();
+  // Plans for budgets are measured by their programs where these are made, and
+  // so is a curve that is asked for alone.
+  bool isCurve = !options.pareto.empty() && options.emit.empty();
+  bool isMeasured =
+      isProgram ? last >= Phase::RT && (command.budget || isCurve) : isCurve;
+  OwningOpRef<ModuleOp> measured;
+  if (isMeasured)
+    measured = module->clone();
   if (description->parallel.dataParallel > 1) {
     module = buildPlanned(context, *description,
                           command.budget || options.describesStages());
@@ -220,17 +230,18 @@ LogicalResult Compilation::readStages() {
     recordPlan(*module, recompute, described);
   }
   setSchedule(*module, description->parallel);
-  if (!stages)
-    return success();
-  if (failed(makePipeline(*stages, description->parallel)))
+  if (stages && failed(makePipeline(*stages, description->parallel)))
     return failure();
-  // Before there is a program, as on the curve, chunks are counted.
-  if (command.budget && last >= Phase::RT) {
-    programs.emplace(*stages, recompute.isFree, options.inference == "on");
-    measure = [this](ModuleOp decided) {
-      return programs->measure(decided, command.budget->kind);
-    };
-  }
+  if (!isMeasured)
+    return success();
+  if (failed(makePipeline(*measured, description->parallel)))
+    return failure();
+  programs.emplace(*measured, recompute.isFree, options.inference == "on");
+  measure = [this](ModuleOp decided) {
+    return programs->measure(decided, command.budget
+                                          ? command.budget->kind
+                                          : planning::Budget::Kind::Memory);
+  };
   return success();
 }
 

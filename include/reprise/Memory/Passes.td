@@ -60,7 +60,7 @@ def PlanMemory : Pass<"reprise-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every tensor of the schedule its bytes in one arena";
   let description = [{
     Turns `@step` from tensor form into buffer form. The arena holds, in this
-    order, the parameters, the gradients that are added to, the two moments, the inputs and
+    order, the parameters, the accumulated gradients, the two moments, the inputs and
     outputs, and then everything that lives within a step, packed so that buffers share bytes
     where their lives do not overlap.
 

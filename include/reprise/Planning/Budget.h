@@ -101,6 +101,9 @@ struct BudgetSettings {
   std::string under = {};
   /// Of a pipeline. Null: what is counted for its chunks stands for programs.
   MeasureStages measureStages = nullptr;
+  /// Whether stages that become no program have no plan either; otherwise what
+  /// is counted stands for it.
+  bool needsPrograms = true;
 };
 
 /// Decides `@step` of `module`, of the phase joint, within `budget`, by what

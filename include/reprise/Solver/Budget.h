@@ -125,6 +125,10 @@ int64_t getPackedBytes(const StepGraph &graph, const KeptValues &kept);
 /// Whether that is the peak of the run, so that nothing is packed with waste.
 bool isPackedTight(const StepGraph &graph, const KeptValues &kept);
 
+/// The ops of a stage's graph behind its forward pass, which reads what the
+/// next stage gets, and behind its backward, up to which results are there.
+inline constexpr const char kSendName[] = "send", kAfterName[] = "after";
+
 /// Some layers of a step, as a stage of a pipeline runs them.
 struct StepStage {
   StepGraph graph;

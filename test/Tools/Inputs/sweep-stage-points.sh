@@ -8,7 +8,7 @@ mkdir -p "$work"
 number() { # of the first KEY in FILE
   grep -o "\"$1\": *[0-9.e+-]*" "$2" | head -n 1 | sed 's/.*: *//'
 }
-reprisec "$@" --quiet --emit=remat -o "$work/remat.mlir" --pareto "$work/curve.json"
+reprisec "$@" --quiet --emit=remat -o "$work/remat.mlir" --activation-budget=1048576TiB --pareto "$work/curve.json"
 tr -d '\n' <"$work/curve.json" | sed 's/.*"points": *\[//; s/\].*//' | tr '}' '\n' | grep '"peak_bytes"' >"$work/points"
 sed -n "$first,${last}p" "$work/points" >"$work/some"
 before=1e99

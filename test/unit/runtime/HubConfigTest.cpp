@@ -60,11 +60,12 @@ protected:
   std::string check(const std::string &theirs, const std::string &ours) {
     folder.write("config.json", theirs);
     reprise::runtime::Error error;
+    warning = {};
     bool good = checkHubConfig((folder.path + "model.safetensors").c_str(),
-                               ours, error);
+                               ours, warning, error);
     EXPECT_EQ(good, error.text[0] == '\0');
-    reprise::runtime::Error again;
-    EXPECT_EQ(checkHubConfig(folder.path.c_str(), ours, again), good);
+    reprise::runtime::Error again, ignored;
+    EXPECT_EQ(checkHubConfig(folder.path.c_str(), ours, ignored, again), good);
     std::string text = error.text;
     const std::string begin = "'" + folder.path + "config.json' has ";
     const std::string end = ": its weights would compute something else";
@@ -76,6 +77,7 @@ protected:
   }
 
   Folder folder;
+  reprise::runtime::Error warning;
 };
 } // namespace
 
@@ -365,17 +367,22 @@ TEST_F(HubConfig, KeysThatNoModelHereHasAreRefused) {
   EXPECT_EQ(check(with(kGPT2Config, "bias", "true"), kGPT2Config), "");
 }
 
-// A key that nobody reads may be one that the file has not.
+// A key that nobody reads may be one that the file has not. It is passed over
+// with a warning, as in the file of a description.
 TEST_F(HubConfig, MisspeltKeysAreNamed) {
   const std::string bare = with(kLlamaConfig, "rms_norm_eps", "");
-  EXPECT_EQ(check(with(bare, "rms_norm_epsilon", "1e-3"), kLlamaConfig),
-            "no rms_norm_eps, but rms_norm_epsilon 1e-3: if it means that, "
-            "this program's model has another; if not, take it out");
+  EXPECT_EQ(check(with(bare, "rms_norm_epsilon", "1e-3"), kLlamaConfig), "");
+  EXPECT_EQ(warning.text,
+            "'" + folder.path +
+                "config.json' has keys that are passed over; rms_norm_epsilon "
+                "1e-3: did you mean rms_norm_eps, of which this program's "
+                "model has 1e-06?");
   // One of another family, that is near `use_mrope`.
   EXPECT_EQ(check(with(kLlamaConfig, "use_rope", "true"), kLlamaConfig), "");
   EXPECT_EQ(check(with(bare, "rms_norm_epsilon", "1e-6"), kLlamaConfig), "");
   EXPECT_EQ(check(with(kLlamaConfig, "rms_norm_epsilon", "1e-3"), kLlamaConfig),
             "");
+  EXPECT_STREQ(warning.text, "");
 }
 
 TEST_F(HubConfig, RotaryPositionsAreCompared) {

@@ -111,10 +111,16 @@ TEST(Options, DataMayBeGivenAgain) {
   EXPECT_EQ(Parsed({"--data=a", "--dtype=i64"}).options.dtype, TokenType::I64);
   EXPECT_EQ(refusal({"--data=a", "--dtype=f32"}),
             "--dtype needs 'u8', 'u16', 'u32', 'i32' or 'i64', but got 'f32'");
-  // What a shell makes of a pattern without quotes.
-  EXPECT_EQ(refusal({"--data", "1.bin", "2.bin"}),
-            "needs options such as --data FILE, but got '2.bin' behind --data "
-            "1.bin: give the option again, or a pattern in quotes");
+  // Lists, and what a shell makes of a pattern without quotes.
+  Parsed list({"--data", "1.bin", "2.bin", "--val-data=3", "4", "--data", "5"});
+  ASSERT_TRUE(list.good) << list.error.text;
+  ASSERT_EQ(list.options.data.size(), 3);
+  EXPECT_STREQ(list.options.data[1], "2.bin");
+  EXPECT_STREQ(list.options.data[2], "5");
+  ASSERT_EQ(list.options.valData.size(), 2);
+  EXPECT_STREQ(list.options.valData[1], "4");
+  EXPECT_EQ(refusal({"--data", "1.bin", ""}),
+            "--data needs a file name, but got ''");
   EXPECT_EQ(refusal({"--data=a", "--steps", "3", "4"}),
             "needs options such as --data FILE, but got '4' behind --steps 3, "
             "which takes one word");
@@ -124,8 +130,8 @@ TEST(Options, DataMayBeGivenAgain) {
   EXPECT_EQ(refusal({"--data=a", "-O2"}),
             "unknown option -O2; --help lists all");
   EXPECT_EQ(refusal(std::vector<const char *>(65, "--data=a")),
-            "--data can be given 64 times; a pattern in quotes stands for any "
-            "number of files");
+            "--data takes up to 64 files; a pattern in quotes stands for any "
+            "number of them");
 }
 
 TEST(Options, WeightsAndCheckpoints) {
@@ -199,6 +205,11 @@ TEST(Options, WrongValuesAreNamed) {
   EXPECT_EQ(refusal({"--data=-"}),
             "--data needs a file, but got '-': standard input cannot be mapped "
             "(a file of that name is ./-)");
+  EXPECT_EQ(refusal({"--data=f", "--save=~/runs"}),
+            "--save needs a path, but got '~/runs': a shell makes a home of ~ "
+            "in a word of its own, as in --save ~/runs (a folder of that name "
+            "is ./~)");
+  EXPECT_TRUE(Parsed({"--data=./~/f", "--save=a/~b"}).good);
   EXPECT_EQ(refusal({"--data=f", "--dump", "-"}),
             "--dump needs a file, but got '-': standard output has the log (a "
             "file of that name is ./-)");
@@ -232,6 +243,19 @@ TEST(Options, ToSayTheSameAgainSaysNothingNew) {
   EXPECT_EQ(again.options.seed, 7u);
   EXPECT_TRUE(again.options.tf32);
   EXPECT_TRUE(again.options.json);
+  Parsed number({"--data=f", "--steps=1", "--steps", "01", "--sample=3",
+                 "--temperature=1", "--temperature=1.0", "--seed=07",
+                 "--seed=7"});
+  EXPECT_TRUE(number.good) << number.error.text;
+  EXPECT_EQ(number.options.steps, 1);
+  EXPECT_EQ(refusal({"--data=f", "--steps=1", "--steps=1x"}),
+            "--steps needs a whole number from 0 to 1099511627776, but got "
+            "'1x'");
+  // These differ by less than a double has digits for.
+  EXPECT_EQ(refusal({"--data=f", "--seed=9007199254740993",
+                     "--seed=9007199254740992"}),
+            "--seed is given twice, with '9007199254740993' and "
+            "'9007199254740992': which one is meant?");
 }
 
 TEST(Options, SwitchesAreTrueOrFalse) {
@@ -250,4 +274,29 @@ TEST(Options, DataIsNeededUnlessOnlyHelpIsAskedFor) {
   EXPECT_TRUE(Parsed({"--help"}).options.help);
   EXPECT_TRUE(Parsed({"-h"}).options.help);
   EXPECT_TRUE(Parsed({"--version"}).good);
+}
+
+TEST(Options, HelpMayBeAboutAWord) {
+  auto help = [](std::vector<const char *> args) {
+    Parsed parsed(args);
+    EXPECT_TRUE(parsed.good) << parsed.error.text;
+    testing::internal::CaptureStdout();
+    printHelp("train", RepriseModel(), parsed.options.help);
+    fflush(stdout);
+    return testing::internal::GetCapturedStdout();
+  };
+  const std::string loss = help({"--help", "Val_"});
+  EXPECT_EQ(loss.find("Options about 'Val_' (--help lists all):\n"
+                      "  --val-data FILE...        measure the loss"),
+            0u)
+      << loss;
+  EXPECT_NE(loss.find("--val-steps"), loss.npos);
+  EXPECT_EQ(loss.find("--seed"), loss.npos);
+  EXPECT_EQ(help({"-h", "val_"}).size(), help({"--help=val_"}).size());
+  EXPECT_NE(help({"--help", "--seed=1"}).find("--seed N"), loss.npos);
+  EXPECT_EQ(refusal({"--help", "optimizer"}),
+            "--help: no option is about 'optimizer'; --help lists all");
+  EXPECT_EQ(refusal({"--help", "data", "seed"}),
+            "needs options such as --data FILE, but got 'seed' behind --help "
+            "data, which takes one word");
 }

@@ -101,6 +101,32 @@ TEST_F(TokenFiles, TokensAloneNeedAStatedType) {
   EXPECT_EQ(Tokens({folder.write("empty.bin", "")}, TokenType::U16).error, "");
 }
 
+// Text under a name of tokens is called that wherever it is refused.
+TEST_F(TokenFiles, TextInTokensIsNamed) {
+  std::string path = folder.write("x.bin", "The cat sat there");
+  EXPECT_EQ(Tokens({path}).error,
+            "'" + path +
+                "' begins as text does, but a file in .bin has tokens; give it "
+                "a name in .txt, or say --dtype if these are tokens all the "
+                "same");
+  path = folder.write("x.bin", "The cat sat here");
+  EXPECT_EQ(Tokens({path}, TokenType::U16, 256).error,
+            "'" + path +
+                "' has the token 26708 at byte 0 (number 0, from 0), but the "
+                "model's vocabulary has 256 tokens, 0 to 255; the file begins "
+                "as text does: give it a name in .txt if it is text");
+}
+
+// Megatron's lists of files may have weights.
+TEST_F(TokenFiles, WeightsAreRefused) {
+  EXPECT_EQ(Tokens({"0.3", folder.write("x.txt", "a")}).error,
+            "cannot read '0.3': No such file or directory; files have no "
+            "weights here: an epoch has each sample of all of them once, so a "
+            "file that is given twice counts twice");
+  std::string path = folder.write("7", "a");
+  EXPECT_EQ(Tokens({path, path}).values, (Values{'a', 'a'}));
+}
+
 // NeMo Automodel's header says how many bytes a token has.
 TEST_F(TokenFiles, AutomodelHeadersSayWhatFollows) {
   auto file = [&](int32_t version, int32_t bytes, const std::string &tokens) {
