@@ -50,22 +50,26 @@ static Field only(Description &) {
 }
 static Field nested(Description &) { return Nested{}; }
 
+namespace {
+/// A row of the table, as Key has it. It is made when this is compiled.
+struct KeyRow {
+  StringRef name, section;
+  Field (*field)(Description &);
+  Need need;
+  StringRef defaultValue, summary;
+  Bound bound = Bound::None;
+  StringRef words = "", aliases = "";
+  int64_t most = INT32_MAX;
+};
+} // namespace
+
 /// A key of the section `model` that families take, each with its default.
-static Key taken(StringRef name, Field (*field)(Description &),
-                 StringRef summary, Bound bound = Bound::None,
-                 StringRef words = "", StringRef aliases = "",
-                 int64_t most = INT32_MAX) {
+static constexpr KeyRow taken(StringRef name, Field (*field)(Description &),
+                              StringRef summary, Bound bound = Bound::None,
+                              StringRef words = "", StringRef aliases = "",
+                              int64_t most = INT32_MAX) {
   return {name,    "model", field, Need::ByFamily, "",
           summary, bound,   words, aliases,        most};
-}
-
-/// `gpt2|llama`.
-static StringRef listFamilies() {
-  static const std::string names =
-      join(map_range(allFamilies(),
-                     [](const Family *family) { return family->name; }),
-           "|");
-  return names;
 }
 
 /// Far above any training's, and far below the end of 64 bits.
@@ -74,12 +78,12 @@ static constexpr int64_t kMostSamples = int64_t(1) << 40;
 /// Every key, and option of `reprisec`, in the order of the documentation.
 /// Defaults of `train` are those of GPT-3's training, but for the number of
 /// steps; those of `model` are in the families.
-static const Key rows[] = {
+static constexpr KeyRow rows[] = {
     {"hf_config", "model", model<&Model::hfConfig>, Need::Unset, "unset",
      "A Hugging Face `config.json`, or a folder with one, relative to this "
      "file; keys given beside it win"},
     {"model_type", "model", model<&Model::modelType>, Need::Required, "",
-     "The family of models", Bound::None, listFamilies()},
+     "The family of models"},
     taken("vocab_size", model<&Model::vocabSize>,
           "Tokens in the vocabulary; ids are below it", Bound::Positive),
     taken("n_positions", model<&Model::numPositions>,
@@ -606,8 +610,23 @@ static constexpr MegatronNames kMegatronNames[] = {
     {"tie_word_embeddings", "share_embeddings_and_output_weights"},
 };
 
+/// `gpt2|llama`.
+static StringRef listFamilies() {
+  static const std::string names =
+      join(map_range(allFamilies(),
+                     [](const Family *family) { return family->name; }),
+           "|");
+  return names;
+}
+
+static Key makeKey(const KeyRow &row) {
+  StringRef words = row.name == "model_type" ? listFamilies() : row.words;
+  return {row.name,    row.section, row.field, row.need,    row.defaultValue,
+          row.summary, row.bound,   words,     row.aliases, row.most};
+}
+
 /// A key for each way in which families need what `row` is about.
-static std::vector<Key> splitByNeed(const Key &row) {
+static std::vector<Key> splitByNeed(const KeyRow &row) {
   std::vector<Key> keys;
   for (const Family *family : allFamilies()) {
     const KeyUse *use = family->findUse(row.name);
@@ -616,7 +635,7 @@ static std::vector<Key> splitByNeed(const Key &row) {
     auto key = llvm::find_if(
         keys, [&](const Key &other) { return other.need == use->need; });
     if (key == keys.end()) {
-      key = keys.insert(keys.end(), row);
+      key = keys.insert(keys.end(), makeKey(row));
       key->need = use->need;
     }
     std::string text = use->defaultValue.str();
@@ -660,12 +679,12 @@ static bool concerns(const Key &key, const Family &family) {
 
 static std::vector<Key> buildKeys() {
   std::vector<Key> keys;
-  for (const Key &row : rows) {
+  for (const KeyRow &row : rows) {
     if (row.need == Need::ByFamily) {
       llvm::append_range(keys, splitByNeed(row));
       continue;
     }
-    Key &key = keys.emplace_back(row);
+    Key &key = keys.emplace_back(makeKey(row));
     for (const Family *family : allFamilies())
       if (concerns(key, *family))
         key.families.push_back(family);
