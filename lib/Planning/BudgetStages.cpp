@@ -108,25 +108,19 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
             ? solver::getMoments(tasks, virtualStages, /*onlyBackward=*/false)
             : std::vector<solver::StageMoment>{{0, 0, most.back()}};
   }
+  std::vector<solver::StepStage> parts =
+      solver::takeStages(traced.graph, layers.vec());
+  if (parts.empty())
+    return step.emitError("needs to be a chain of layers to be planned for the "
+                          "stages of a pipeline");
   int64_t first = 0;
   for (auto [number, count] : llvm::enumerate(layers)) {
     int64_t stage = number % numStages;
-    if (count == 0)
-      return step.emitError("needs a layer in each chunk to be planned for the "
-                            "stages of a pipeline, but chunk ")
-             << number << " of " << layers.size()
-             << " has none; give it one in the layout, or ask for fewer stages";
-    std::optional<solver::StepStage> part =
-        solver::takeStage(traced.graph, first, count);
-    if (!part)
-      return step.emitError("needs to be a chain of layers to be planned for "
-                            "the stages of a pipeline, but chunk ")
-             << number << " is not";
     Chunk chunk = {first,
                    count,
                    most[stage][number / numStages],
                    whole[stage][number / numStages],
-                   std::move(*part),
+                   std::move(parts[number]),
                    nullptr,
                    {}};
     chunk.times = getTimes(chunk.step.graph, pipeline.schedule[stage]);
@@ -550,8 +544,7 @@ static StageDecisions getDecisions(const TracedGraph &traced,
   for (const Stage &stage : pipeline.stages)
     for (const Chunk &chunk : stage.chunks)
       for (int64_t value : chunk.step.graph.ops.front().writes)
-        if (int64_t of = chunk.step.values[value]; chunk.first > 0)
-          decided.kept[of] = true;
+        decided.kept[chunk.step.values[value]] = true;
   return decided;
 }
 

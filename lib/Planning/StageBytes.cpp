@@ -19,9 +19,8 @@ using namespace reprise::planning;
 static solver::KeptValues getKept(const Chunk &chunk) {
   const solver::StepGraph &graph = chunk.step.graph;
   solver::KeptValues kept = solver::keepAll(graph);
-  if (chunk.first > 0)
-    for (int64_t received : graph.ops.front().writes)
-      kept[received] = true;
+  for (int64_t received : graph.ops.front().writes)
+    kept[received] = true;
   return kept;
 }
 

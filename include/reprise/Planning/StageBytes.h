@@ -24,8 +24,8 @@ struct StageBytes {
 
 /// What each stage of the pipeline that `remat.chunks` of `@step` makes needs
 /// under the decisions on its ops. `module` is of the phase joint. Fails with a
-/// diagnostic if the step is no chain of layers, a chunk has none, or the
-/// schedule of the pipeline cannot run.
+/// diagnostic if the step is no chain of layers, or the schedule of the
+/// pipeline cannot run.
 mlir::FailureOr<std::vector<StageBytes>> measureStages(const Phases &phases,
                                                        mlir::ModuleOp module,
                                                        const CostTable &costs,

@@ -128,11 +128,12 @@ struct StepStage {
   std::vector<int64_t> values; ///< of the whole step, by value
 };
 
-/// The layers from `first` on, `count` of them; with the first of all comes the
-/// embedding, with the last the head, and with each the head before it, if
-/// there is one. Nothing if the step is no chain, or has other layers.
-std::optional<StepStage> takeStage(const StepGraph &graph, int64_t first,
-                                   int64_t count);
+/// The stages of a step that have so many of its layers each, one behind the
+/// other: with the first comes the embedding, with the last the head, and with
+/// each layer the head before it, if there is one. A stage without layers may
+/// have nothing but these. Empty if the step is no chain, or of other layers.
+std::vector<StepStage> takeStages(const StepGraph &graph,
+                                  const std::vector<int64_t> &layers);
 
 } // namespace reprise::solver
 
