@@ -109,7 +109,8 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
             : std::vector<solver::StageMoment>{{0, 0, most.back()}};
   }
   std::vector<solver::StepStage> parts =
-      solver::takeStages(traced.graph, layers.vec());
+      solver::takeStages(traced.graph, layers.vec(),
+                         TermHomes(step, layers).getByLaunch(step, traced));
   if (parts.empty())
     return step.emitError("needs to be a chain of layers to be planned for the "
                           "stages of a pipeline");
@@ -169,7 +170,9 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
   std::map<std::string, std::set<int64_t>> users; // stages, by name
   bool isBackward = false;
   // What is in no layer is on the way to the first stage, or from the last,
-  // which has heads of layers that predict further tokens, too.
+  // which has heads of layers that predict further tokens, too; but for terms
+  // of the loss.
+  TermHomes terms(step, chunks.getLayers().asArrayRef());
   int64_t outside = 0;
   for (Operation &op : step.getBody().front()) {
     if (nn::begins(&op, nn::StepPhase::Update))
@@ -180,7 +183,10 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
     if (isInLayer)
       outside = isBackward && layer == 0 ? 0 : numStages - 1;
     isBackward |= nn::begins(&op, nn::StepPhase::Backward);
-    int64_t stage = isInLayer ? stageOf[layer] : outside;
+    int64_t home = terms.get(&op);
+    int64_t stage = isInLayer   ? stageOf[layer]
+                    : home >= 0 ? home % numStages
+                                : outside;
     for (Value operand : op.getOperands())
       if (auto argument = dyn_cast<BlockArgument>(operand)) {
         users[getOwner(step, argument)].insert(stage);

@@ -48,7 +48,8 @@ BudgetCurve::getSegments(size_t point) const {
 
 std::vector<StepStage>
 reprise::solver::takeStages(const StepGraph &graph,
-                            const std::vector<int64_t> &layers) {
+                            const std::vector<int64_t> &layers,
+                            const std::vector<int64_t> &homes) {
   std::string why;
   std::optional<Chain> chain = Chain::find(graph, why);
   if (!chain)
@@ -69,6 +70,8 @@ reprise::solver::takeStages(const StepGraph &graph,
   if (behind + 1 != behindLayer.size())
     return {};
   ends.back() = chain->blocks.size();
+  if (!homes.empty())
+    chain->moveOps(homes, ends);
   std::vector<StepStage> stages;
   int64_t begin = 0;
   for (int64_t end : ends) {

@@ -151,6 +151,34 @@ bool Chain::checkReaders(std::string &why) {
   return true;
 }
 
+void Chain::moveOps(const std::vector<int64_t> &homes,
+                    std::vector<int64_t> &ends) {
+  std::vector<Block> moved(ends.size(), Block{-1, {}, {}}), all;
+  for (Block &block : blocks)
+    for (auto ops : {&Block::forward, &Block::backward}) {
+      std::vector<int64_t> stay;
+      for (int64_t op : block.*ops)
+        (homes[op] < 0 ? stay : moved[homes[op]].*ops).push_back(op);
+      block.*ops = std::move(stay);
+    }
+  size_t next = 0;
+  for (size_t end = 0; end < ends.size(); ++end) {
+    while (int64_t(next) < ends[end])
+      all.push_back(std::move(blocks[next++]));
+    if (!moved[end].forward.empty() || !moved[end].backward.empty())
+      all.push_back(std::move(moved[end]));
+    ends[end] = all.size();
+  }
+  blocks = std::move(all);
+  for (size_t block = 0; block < blocks.size(); ++block)
+    for (auto ops : {&Block::forward, &Block::backward})
+      for (int64_t op : blocks[block].*ops)
+        blockOfOp[op] = block;
+  for (size_t value = 0; value < graph.values.size(); ++value)
+    if (writer[value] >= 0)
+      blockOf[value] = blockOfOp[writer[value]];
+}
+
 std::vector<Slot> Chain::getSlots(int64_t block) const {
   std::vector<Slot> slots;
   for (size_t op = 0; op < blocks[block].forward.size(); ++op)

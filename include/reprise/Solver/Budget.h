@@ -132,8 +132,13 @@ struct StepStage {
 /// other: with the first comes the embedding, with the last the head, and with
 /// each layer the head before it, if there is one. A stage without layers may
 /// have nothing but these. Empty if the step is no chain, or of other layers.
+///
+/// \param homes  by op: the stage of one that is in no layer and runs behind
+///               all layers of that stage, instead of with the head; -1 for all
+///               others. Empty: there are none.
 std::vector<StepStage> takeStages(const StepGraph &graph,
-                                  const std::vector<int64_t> &layers);
+                                  const std::vector<int64_t> &layers,
+                                  const std::vector<int64_t> &homes = {});
 
 } // namespace reprise::solver
 

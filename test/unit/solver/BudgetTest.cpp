@@ -431,3 +431,56 @@ TEST(BudgetTest, StagesMayHaveNoLayers) {
     EXPECT_EQ(count[op], graph.ops[op].phase != StepPhase::Update)
         << graph.ops[op].name;
 }
+
+// A term of the loss that the head makes of a layer's value is of that layer's
+// stage, with its gradient: no other stage gets or keeps the value.
+TEST(BudgetTest, TermsOfTheLossHaveAStage) {
+  StepGraph graph = makeRandomChain(2, 2, 3);
+  std::vector<StepOp> &ops = graph.ops;
+  auto first = [&](auto holds) {
+    return std::find_if(ops.begin(), ops.end(), holds);
+  };
+  int64_t read =
+              first([](const StepOp &op) { return op.layer == 0; })->writes[0],
+          term = graph.values.size(), gradient = term + 1;
+  graph.values.resize(term + 2);
+  graph.values[term].bytes = 6;
+  graph.values[gradient].bytes = 7;
+  auto isBackward = [](const StepOp &op) {
+    return op.phase == StepPhase::Backward;
+  };
+  StepOp forward, backward;
+  forward.name = "term";
+  backward.name = "term.backward";
+  backward.phase = StepPhase::Backward;
+  forward.reads = {read};
+  forward.writes = {term};
+  backward.reads = {term, read};
+  backward.writes = {gradient};
+  ops.insert(first(isBackward), {forward, backward});
+  first([&](const StepOp &op) {
+    return isBackward(op) && op.layer == 0;
+  })->reads.push_back(gradient);
+  ASSERT_EQ(check(graph).value_or(""), "");
+  std::vector<int64_t> homes(ops.size(), -1);
+  for (size_t op = 0; op < ops.size(); ++op)
+    if (ops[op].name == "term" || ops[op].name == "term.backward")
+      homes[op] = 0;
+  auto count = [](const StepGraph &stage, const std::string &name) {
+    return std::count_if(stage.ops.begin(), stage.ops.end(),
+                         [&](const StepOp &op) { return op.name == name; });
+  };
+  for (bool isMoved : {false, true}) {
+    std::vector<StepStage> stages =
+        takeStages(graph, {1, 1}, isMoved ? homes : std::vector<int64_t>());
+    ASSERT_EQ(stages.size(), 2u);
+    for (const StepStage &stage : stages)
+      EXPECT_EQ(check(stage.graph).value_or(""), "");
+    EXPECT_EQ(count(stages[0].graph, "term"), isMoved);
+    EXPECT_EQ(count(stages[0].graph, "term.backward"), isMoved);
+    EXPECT_EQ(count(stages[1].graph, "term"), !isMoved);
+    const std::vector<int64_t> &own = stages[1].values;
+    EXPECT_EQ(std::count(own.begin(), own.end(), read), !isMoved);
+    EXPECT_EQ(stages[1].graph.ops.front().writes.size(), isMoved ? 1u : 2u);
+  }
+}
