@@ -516,6 +516,9 @@ static void addProgramBytes(const Pipeline &pipeline, StagePlans &plans,
   solver::PipelineCertificate &certificate = report.certificate;
   for (auto [number, stage] : llvm::enumerate(report.stages)) {
     stage.plannedBytes = bytes[number];
+    // A program has them within the step, whatever is counted.
+    if (!pipeline.countsWritten)
+      stage.stateBytes -= pipeline.stages[number].writtenBytes;
     stage.askedBytes = most[number];
     stage.mostBytes = all[number];
     int64_t chunks = certificate.baseBytes[number] +
@@ -615,10 +618,12 @@ planning::solveStages(const Phases &phases, ModuleOp module,
       report.curve.push_back(
           {bytes, std::max(span - report.bareSeconds, 0.0), 0});
   settleStages(*pipeline, plans, *asked, points, certificate);
+  std::vector<int64_t> outlives =
+      getBaseBytes(*pipeline, states, Budget::Kind::Memory);
   for (int64_t number = 0; number < pipeline->shape.stages; ++number)
     report.stages.push_back(describeStage(*pipeline, number, points[number],
                                           (*asked)[number], base[number],
-                                          states[number], certificate));
+                                          outlives[number], certificate));
   addProgramBytes(*pipeline, plans, points, *asked, report);
   solver::computeSpans(certificate);
   dropSlack(certificate);

@@ -42,10 +42,12 @@ planning::measureStages(const Phases &phases, ModuleOp module,
     return step.emitError("needs to be a step that becomes a schedule, for the "
                           "bytes of its stages");
   FailureOr<Pipeline> pipeline =
-      getPipeline(step, *traced, chunks, Budget::Kind::Activations);
+      getPipeline(step, *traced, chunks, Budget::Kind::Memory);
   if (failed(pipeline))
     return failure();
-  std::vector<int64_t> states = getStateBytes(step, *traced, *pipeline, chunks);
+  std::vector<int64_t> states =
+      getBaseBytes(*pipeline, getStateBytes(step, *traced, *pipeline, chunks),
+                   Budget::Kind::Memory);
   std::vector<StageBytes> bytes;
   for (auto [number, stage] : llvm::enumerate(pipeline->stages)) {
     SmallVector<solver::ChunkBytes> needed;

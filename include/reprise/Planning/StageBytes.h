@@ -18,7 +18,7 @@ namespace reprise::planning {
 
 /// Bytes of a stage, as a budget of the whole memory counts them.
 struct StageBytes {
-  int64_t states = 0;      ///< what outlives a step
+  int64_t states = 0;      ///< what is there all the time
   int64_t activations = 0; ///< of all micro-batches in flight, one running
 };
 
