@@ -212,17 +212,17 @@ LogicalResult Compilation::readStages() {
   if (!description || description->parallel.stages == 1)
     return success();
   if (description->parallel.dataParallel > 1) {
-    module = buildPlanned(context, *description,
-                          command.budget || options.describesStages());
+    module = frontend::buildPlanned(
+        context, *description, command.budget || options.describesStages());
     if (!module)
       return failure();
     setTarget(*module, targets.first());
     recordPlan(*module, recompute, described);
   }
-  setSchedule(*module, description->parallel);
+  frontend::setSchedule(*module, description->parallel);
   if (!stages)
     return success();
-  if (failed(makePipeline(*stages, description->parallel)))
+  if (failed(frontend::makePipeline(*stages, description->parallel)))
     return failure();
   // Before there is a program, as on the curve, chunks are counted.
   if (command.budget && last >= Phase::RT) {
