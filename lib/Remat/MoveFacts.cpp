@@ -1,5 +1,4 @@
-//===- MoveFacts.cpp - What stands between the values of ranks
-//--------------===//
+//===- MoveFacts.cpp - What stands between the values of ranks ------------===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.

@@ -1,4 +1,4 @@
-//===- MoveFacts.h - What stands between the values of ranks ---*- C++ -*-===//
+//===- MoveFacts.h - What stands between the values of ranks ----*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
