@@ -267,12 +267,15 @@ bool Extractor::isOfOtherSum(int64_t value) const {
   int64_t op = chain.writer[value], block = chain.blockOf[value];
   if (!isStage || op < 0 || chain.graph.ops[op].phase != StepPhase::Backward)
     return false;
-  int64_t border = isInside(op) ? first : end;
+  int64_t border = isInside(op) ? first : end, next = border - 1;
+  // Terms of the loss are behind the layer that it passes on to.
+  if (next > 0 && chain.blocks[next].layer < 0)
+    --next;
   bool isReadBefore = false, isReadByNext = false;
   for (int64_t reader : chain.readers[value]) {
     int64_t own = chain.blockOfOp[reader];
     isReadBefore |= own >= 0 && own < border;
-    isReadByNext |= own >= 0 && own == border - 1;
+    isReadByNext |= own >= next && own < border;
   }
   if (block == border)
     return isReadBefore && !isReadByNext;

@@ -482,5 +482,11 @@ TEST(BudgetTest, TermsOfTheLossHaveAStage) {
     const std::vector<int64_t> &own = stages[1].values;
     EXPECT_EQ(std::count(own.begin(), own.end(), read), !isMoved);
     EXPECT_EQ(stages[1].graph.ops.front().writes.size(), isMoved ? 1u : 2u);
+    // The gradient of what it passes on comes to it in any case.
+    const StepGraph &before = stages[0].graph;
+    auto gap = std::find_if(before.ops.begin(), before.ops.end(), isBackward);
+    ASSERT_EQ(gap->writes.size(), 1u);
+    for (int64_t value : gap->writes)
+      EXPECT_FALSE(before.values[value].outlives);
   }
 }
