@@ -39,6 +39,23 @@ bool hasEqualStates(const Parallel &parallel);
 mlir::OwningOpRef<mlir::ModuleOp> buildModel(mlir::MLIRContext &context,
                                              const Description &description);
 
+/// Names the schedule of a pipeline on the module.
+void setSchedule(mlir::ModuleOp module, const Parallel &parallel);
+
+/// Lets the program of a description with stages be that of a pipeline: the
+/// stages are an axis of the mesh, and the chunks have so many layers.
+mlir::LogicalResult makePipeline(mlir::ModuleOp module,
+                                 const Parallel &parallel);
+
+/// The model of a description with stages, for one rank along dp, or those that
+/// have all experts together, with the samples that each has: the sums of all
+/// of them would tie the layers of a chunk together, and take nothing of what
+/// is planned for. Where `needsChain`, for a budget or for what stages need,
+/// ranks with other experts send rows to each other and sum nothing.
+mlir::OwningOpRef<mlir::ModuleOp> buildPlanned(mlir::MLIRContext &context,
+                                               Description description,
+                                               bool needsChain);
+
 } // namespace reprise::frontend
 
 #endif // REPRISE_FRONTEND_FRONTEND_H

@@ -23,9 +23,8 @@ static solver::ChunkBytes measure(const Chunk &chunk,
   for (size_t v = 0; v < own.size(); ++v)
     if (graph.values[v].rule != solver::StepValue::Rule::Keep)
       own[v] = kept[chunk.step.values[v]];
-  if (chunk.first > 0)
-    for (int64_t received : graph.ops.front().writes)
-      own[received] = true;
+  for (int64_t received : graph.ops.front().writes)
+    own[received] = true;
   const solver::StepRun &run = simulator.run(own);
   seconds += run.replaySeconds;
   return {solver::getKeptBytes(graph, own), run.peak};

@@ -108,25 +108,20 @@ FailureOr<Pipeline> planning::getPipeline(func::FuncOp step,
             ? solver::getMoments(tasks, virtualStages, /*onlyBackward=*/false)
             : std::vector<solver::StageMoment>{{0, 0, most.back()}};
   }
+  std::vector<solver::StepStage> parts =
+      solver::takeStages(traced.graph, layers.vec(),
+                         TermHomes(step, layers).getByLaunch(step, traced));
+  if (parts.empty())
+    return step.emitError("needs to be a chain of layers to be planned for the "
+                          "stages of a pipeline");
   int64_t first = 0;
   for (auto [number, count] : llvm::enumerate(layers)) {
     int64_t stage = number % numStages;
-    if (count == 0)
-      return step.emitError("needs a layer in each chunk to be planned for the "
-                            "stages of a pipeline, but chunk ")
-             << number << " of " << layers.size()
-             << " has none; give it one in the layout, or ask for fewer stages";
-    std::optional<solver::StepStage> part =
-        solver::takeStage(traced.graph, first, count);
-    if (!part)
-      return step.emitError("needs to be a chain of layers to be planned for "
-                            "the stages of a pipeline, but chunk ")
-             << number << " is not";
     Chunk chunk = {first,
                    count,
                    most[stage][number / numStages],
                    whole[stage][number / numStages],
-                   std::move(*part),
+                   std::move(parts[number]),
                    nullptr,
                    {}};
     chunk.times = getTimes(chunk.step.graph, pipeline.schedule[stage]);
@@ -175,7 +170,9 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
   std::map<std::string, std::set<int64_t>> users; // stages, by name
   bool isBackward = false;
   // What is in no layer is on the way to the first stage, or from the last,
-  // which has heads of layers that predict further tokens, too.
+  // which has heads of layers that predict further tokens, too; but for terms
+  // of the loss.
+  TermHomes terms(step, chunks.getLayers().asArrayRef());
   int64_t outside = 0;
   for (Operation &op : step.getBody().front()) {
     if (nn::begins(&op, nn::StepPhase::Update))
@@ -186,7 +183,10 @@ std::vector<int64_t> planning::getStateBytes(func::FuncOp step,
     if (isInLayer)
       outside = isBackward && layer == 0 ? 0 : numStages - 1;
     isBackward |= nn::begins(&op, nn::StepPhase::Backward);
-    int64_t stage = isInLayer ? stageOf[layer] : outside;
+    int64_t home = terms.get(&op);
+    int64_t stage = isInLayer   ? stageOf[layer]
+                    : home >= 0 ? home % numStages
+                                : outside;
     for (Value operand : op.getOperands())
       if (auto argument = dyn_cast<BlockArgument>(operand)) {
         users[getOwner(step, argument)].insert(stage);
@@ -515,6 +515,9 @@ static void addProgramBytes(const Pipeline &pipeline, StagePlans &plans,
   solver::PipelineCertificate &certificate = report.certificate;
   for (auto [number, stage] : llvm::enumerate(report.stages)) {
     stage.plannedBytes = bytes[number];
+    // A program has them within the step, whatever is counted.
+    if (!pipeline.countsWritten)
+      stage.stateBytes -= pipeline.stages[number].writtenBytes;
     stage.askedBytes = most[number];
     stage.mostBytes = all[number];
     int64_t chunks = certificate.baseBytes[number] +
@@ -549,8 +552,7 @@ static StageDecisions getDecisions(const TracedGraph &traced,
   for (const Stage &stage : pipeline.stages)
     for (const Chunk &chunk : stage.chunks)
       for (int64_t value : chunk.step.graph.ops.front().writes)
-        if (int64_t of = chunk.step.values[value]; chunk.first > 0)
-          decided.kept[of] = true;
+        decided.kept[chunk.step.values[value]] = true;
   return decided;
 }
 
@@ -622,10 +624,12 @@ planning::solveStages(const Phases &phases, ModuleOp module,
       report.curve.push_back(
           {bytes, std::max(span - report.bareSeconds, 0.0), 0});
   settleStages(*pipeline, plans, *asked, points, certificate);
+  std::vector<int64_t> outlives =
+      getBaseBytes(*pipeline, states, Budget::Kind::Memory);
   for (int64_t number = 0; number < pipeline->shape.stages; ++number)
     report.stages.push_back(describeStage(*pipeline, number, points[number],
                                           (*asked)[number], base[number],
-                                          states[number], certificate));
+                                          outlives[number], certificate));
   addProgramBytes(*pipeline, plans, points, *asked, report);
   solver::computeSpans(certificate);
   dropSlack(certificate);

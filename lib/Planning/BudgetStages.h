@@ -209,6 +209,25 @@ private:
   std::map<std::pair<size_t, int64_t>, int64_t> programs;
 };
 
+/// The chunks of terms of the loss, but for those of the last one.
+class TermHomes {
+public:
+  /// Of the ops of `step`, of the phase joint, on chunks of so many layers.
+  TermHomes(mlir::func::FuncOp step, llvm::ArrayRef<int64_t> layers);
+
+  /// -1: it is of a layer, or where others in no layer are.
+  int64_t get(mlir::Operation *op) const {
+    auto known = homes.find(op);
+    return known == homes.end() ? -1 : known->second;
+  }
+  /// Of each op of the graph of the step.
+  std::vector<int64_t> getByLaunch(mlir::func::FuncOp step,
+                                   const TracedGraph &traced) const;
+
+private:
+  llvm::DenseMap<mlir::Operation *, int64_t> homes;
+};
+
 /// The pipeline that `chunks` make of a step, for what a budget of `kind`
 /// counts; nothing, after a message, where that cannot be.
 mlir::FailureOr<Pipeline> getPipeline(mlir::func::FuncOp step,

@@ -19,9 +19,8 @@ using namespace reprise::planning;
 static solver::KeptValues getKept(const Chunk &chunk) {
   const solver::StepGraph &graph = chunk.step.graph;
   solver::KeptValues kept = solver::keepAll(graph);
-  if (chunk.first > 0)
-    for (int64_t received : graph.ops.front().writes)
-      kept[received] = true;
+  for (int64_t received : graph.ops.front().writes)
+    kept[received] = true;
   return kept;
 }
 
@@ -43,10 +42,12 @@ planning::measureStages(const Phases &phases, ModuleOp module,
     return step.emitError("needs to be a step that becomes a schedule, for the "
                           "bytes of its stages");
   FailureOr<Pipeline> pipeline =
-      getPipeline(step, *traced, chunks, Budget::Kind::Activations);
+      getPipeline(step, *traced, chunks, Budget::Kind::Memory);
   if (failed(pipeline))
     return failure();
-  std::vector<int64_t> states = getStateBytes(step, *traced, *pipeline, chunks);
+  std::vector<int64_t> states =
+      getBaseBytes(*pipeline, getStateBytes(step, *traced, *pipeline, chunks),
+                   Budget::Kind::Memory);
   std::vector<StageBytes> bytes;
   for (auto [number, stage] : llvm::enumerate(pipeline->stages)) {
     SmallVector<solver::ChunkBytes> needed;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
+#include "MoveFacts.h"
 #include "reprise/Dialect/NN/Workload.h"
 #include "reprise/Remat/Labels.h"
 #include "reprise/Remat/Passes.h"
@@ -133,7 +134,7 @@ void AnnotateSelective::decide(const Step &step, const RecomputeLabel &label) {
   StringRef other; ///< The label that has dropped something of it.
   for (Operation *op : step.forward) {
     int64_t layer = getLayer(op);
-    if (layer < 0 || !label.covers(getModule(op)))
+    if (layer < 0 || !isOfRegion(label, op))
       continue;
     if (auto earlier = op->getAttrOfType<RecomputeAttr>(kDecisionAttr))
       other = earlier.getLabel();
@@ -142,7 +143,7 @@ void AnnotateSelective::decide(const Step &step, const RecomputeLabel &label) {
         step, op,
         [&](Operation *user) {
           return label.kind == LabelKind::OutputDiscarding ||
-                 (getLayer(user) == layer && label.covers(getModule(user)));
+                 (getLayer(user) == layer && isOfRegion(label, user));
         },
         outside);
     if (decideToRecompute(op, layer, label.name, inner))

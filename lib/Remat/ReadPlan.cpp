@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decide.h"
-#include "ExpertMove.h"
+#include "MoveFacts.h"
 #include "Share.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interfaces/Facts.h"
@@ -62,15 +62,18 @@ private:
   LogicalResult applyToBorder(const PlanWord &word, const PlanRule &rule);
   void decideOn(Operation *op, const PlanRule &kept);
   bool isMoveElsewhere(const PlanWord &word, const PlanRule &rule);
-  const Verdict *findFollowed(Operation *op) const;
-  void followMoves();
+  void followMoves(bool namesRows);
   void decide();
 
-  /// The results that `word` means among the layers of `rule`. Fails, with a
-  /// diagnostic, if there are none.
-  FailureOr<SmallVector<OpResult>>
-  find(const PlanWord &word, const PlanRule &rule, std::string &label);
+  /// The results that `word` means among the layers of `rule`, which are to be
+  /// kept, or not. Fails, with a diagnostic, if there are none.
+  FailureOr<SmallVector<OpResult>> find(const PlanWord &word,
+                                        const PlanRule &rule, bool isKept,
+                                        std::string &label);
   SmallVector<OpResult> findNamed(StringRef name, const PlanRule &rule) const;
+  SmallVector<OpResult> findOnOtherMesh(const PlanWord &word,
+                                        const PlanRule &rule,
+                                        bool isKept) const;
   SmallVector<OpResult> findRegion(const RecomputeLabel *label,
                                    const PlanRule &rule) const;
   LogicalResult refuse(const PlanWord &word, const PlanRule &rule) const;
@@ -139,26 +142,17 @@ static bool isOf(Operation *op, const PlanRule &rule) {
 // What words mean
 //===----------------------------------------------------------------------===//
 
-/// Whether `word` names an op that stands between the values of ranks: one that
-/// they do along an axis of theirs, or one in front of rows that they exchange.
-static bool isMove(StringRef word, MLIRContext *context) {
-  std::string name = (nn::NNDialect::getDialectNamespace() + "." + word).str();
-  if (name == nn::DispatchOp::getOperationName())
-    return true;
-  auto op = RegisteredOperationName::lookup(name, context);
-  return op && llvm::any_of(op->getAttributeNames(),
-                            [](StringAttr own) { return own == "axis"; });
-}
-
 /// `word` without moves between a value and the last one. Plans that were saved
 /// before rows had the same names on all meshes say which way tokens came to a
 /// rank first: "n2.replicate.dispatch" for "n2.dispatch".
 static std::string getShortName(const PlanWord &word) {
   auto [rest, last] = StringRef(word.text).rsplit('.');
-  MLIRContext *context = word.location->getContext();
-  if (!isMove(last, context))
+  auto isMove = [&](StringRef name) {
+    return getMove(name, word.location->getContext()) != Move::None;
+  };
+  if (!isMove(last))
     return word.text;
-  for (auto [value, move] = rest.rsplit('.'); isMove(move, context);
+  for (auto [value, move] = rest.rsplit('.'); isMove(move);
        std::tie(value, move) = value.rsplit('.'))
     rest = value;
   return (rest + "." + last).str();
@@ -189,7 +183,7 @@ SmallVector<OpResult> PlanReader::findRegion(const RecomputeLabel *label,
                                              const PlanRule &rule) const {
   SmallVector<OpResult> results;
   for (Operation *op : step.forward) {
-    if (!isOf(op, rule) || (label && !label->covers(getModule(op))))
+    if (!isOf(op, rule) || (label && !isOfRegion(*label, op)))
       continue;
     Operation *outside = nullptr;
     auto isInside = [&](Operation *user) {
@@ -197,7 +191,7 @@ SmallVector<OpResult> PlanReader::findRegion(const RecomputeLabel *label,
         return true;
       bool isSameLayer =
           getLayer(user) == getLayer(op) || (rule.segment && isOf(user, rule));
-      return isSameLayer && (!label || label->covers(getModule(user)));
+      return isSameLayer && (!label || isOfRegion(*label, user));
     };
     for (int64_t number : getInnerResults(step, op, isInside, outside))
       results.push_back(op->getResult(number));
@@ -205,8 +199,28 @@ SmallVector<OpResult> PlanReader::findRegion(const RecomputeLabel *label,
   return results;
 }
 
+/// What `word`, of a plan for other ranks, means on these: where no ranks have
+/// parts of a sum it is the value itself, and who keeps all of what ranks have
+/// parts of keeps the value.
+SmallVector<OpResult> PlanReader::findOnOtherMesh(const PlanWord &word,
+                                                  const PlanRule &rule,
+                                                  bool isKept) const {
+  std::string name = getShortName(word);
+  auto [value, last] = StringRef(name).rsplit('.');
+  Move move = getMove(last, word.location->getContext());
+  SmallVector<OpResult> results;
+  if (StringRef other = getOtherMove(last); !other.empty())
+    results = findNamed((value + "." + other).str(), rule);
+  bool isMeant = move == Move::Sum || (move == Move::Copy && isKept) ||
+                 (move == Move::Loss && rule.isOutside);
+  if (results.empty() && isMeant)
+    results = findNamed(value, rule);
+  return results;
+}
+
 FailureOr<SmallVector<OpResult>> PlanReader::find(const PlanWord &word,
                                                   const PlanRule &rule,
+                                                  bool isKept,
                                                   std::string &label) {
   label = "plan";
   if (word.text == "all")
@@ -214,6 +228,8 @@ FailureOr<SmallVector<OpResult>> PlanReader::find(const PlanWord &word,
   SmallVector<OpResult> results = findNamed(word.text, rule);
   if (results.empty())
     results = findNamed(getShortName(word), rule);
+  if (results.empty())
+    results = findOnOtherMesh(word, rule, isKept);
   if (!results.empty())
     return results;
   for (const RecomputeLabel &known : kRecomputeLabels)
@@ -390,13 +406,15 @@ LogicalResult PlanReader::applyRule(const PlanRule &rule) {
   std::string label;
   DenseSet<OpResult> excepted;
   for (const PlanWord &word : rule.except) {
-    FailureOr<SmallVector<OpResult>> results = find(word, rule, label);
+    FailureOr<SmallVector<OpResult>> results =
+        find(word, rule, /*isKept=*/rule.isRecompute, label);
     if (failed(results))
       return failure();
     excepted.insert(results->begin(), results->end());
   }
   for (const PlanWord &word : rule.values) {
-    FailureOr<SmallVector<OpResult>> results = find(word, rule, label);
+    FailureOr<SmallVector<OpResult>> results =
+        find(word, rule, /*isKept=*/!rule.isRecompute, label);
     if (failed(results))
       return failure();
     warnOfKept(word, rule, *results);
@@ -428,8 +446,9 @@ LogicalResult PlanReader::applyRule(const PlanRule &rule) {
 /// other ranks: the value's name, and that of an op. This one does not move it.
 bool PlanReader::isMoveElsewhere(const PlanWord &word, const PlanRule &rule) {
   std::string name = getShortName(word);
-  auto [value, move] = StringRef(name).rsplit('.');
-  if (!isMove(move, word.location->getContext()) ||
+  auto [value, last] = StringRef(name).rsplit('.');
+  Move move = getMove(last, word.location->getContext());
+  if (move == Move::None || (move == Move::Loss && !rule.isOutside) ||
       findNamed(value, rule).empty())
     return false;
   elsewhere.push_back({name, word.location});
@@ -454,45 +473,29 @@ static void warnOfMoves(ArrayRef<PlanWord> words) {
              "that changes nothing";
 }
 
-/// What decides on `op`, which no rule names: on rows on their way, the
-/// decision on what they are; on the gathered rows of tokens that go nowhere
-/// else, that on all who read them there. Null if none does.
-const Verdict *PlanReader::findFollowed(Operation *op) const {
-  auto get = [&](Operation *decided) -> const Verdict * {
-    auto found = decided ? verdicts.find(decided) : verdicts.end();
-    bool isDropped = found != verdicts.end() && found->second.dropped.any();
-    return isDropped ? &found->second : nullptr;
+/// Decides on what moves values between ranks as a plan means it that knows of
+/// no such moves, or of others: it keeps no copies of what it makes again. What
+/// a move follows may be a move itself.
+void PlanReader::followMoves(bool namesRows) {
+  auto isDropped = [&](Operation *op) {
+    auto found = verdicts.find(op);
+    return found != verdicts.end() && found->second.dropped.any() &&
+           found->second.label != kFreeLabel;
   };
-  if (isExpertMove(op))
-    return get(op->getOperand(0).getDefiningOp());
-  const Verdict *followed = nullptr;
-  for (Operation *move : op->getUsers()) {
-    if (!step.isForward(move))
-      continue;
-    if (!isExpertMove(move) || move->getOperand(0).getDefiningOp() != op)
-      return nullptr;
-    for (Operation *reader : move->getUsers()) {
-      if (!step.isForward(reader))
+  bool isChanged = true;
+  while (isChanged) {
+    isChanged = false;
+    for (Operation *op : step.forward) {
+      if (verdicts.contains(op) ||
+          (namesRows && getTensorMove(op) == Move::None))
         continue;
-      followed = get(reader);
+      Operation *followed = findFollowed(step, op, isDropped);
       if (!followed)
-        return nullptr;
-    }
-  }
-  return followed;
-}
-
-/// Decides on rows that go to experts on other ranks as a plan for one rank
-/// means it: that keeps no rows in the order of experts that it makes again.
-void PlanReader::followMoves() {
-  for (Operation *op : step.forward) {
-    if (op->getNumResults() != 1 || verdicts.contains(op) ||
-        !nn::mayBeReplayed(op))
-      continue;
-    if (const Verdict *followed = findFollowed(op)) {
-      Verdict own = *followed;
+        continue;
+      Verdict own = verdicts.lookup(followed);
       own.dropped = llvm::SmallBitVector(1, true);
       verdicts[op] = std::move(own);
+      isChanged = true;
     }
   }
 }
@@ -545,8 +548,7 @@ LogicalResult PlanReader::apply(const PlanFile &plan) {
   for (const PlanRule &rule : plan.rules)
     if (failed(applyRule(rule)))
       return failure();
-  if (!plan.namesMoves)
-    followMoves();
+  followMoves(plan.namesMoves);
   warnOfMoves(elsewhere);
   decide();
   return success();

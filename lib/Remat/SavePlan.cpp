@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ExpertMove.h"
+#include "MoveFacts.h"
 #include "Step.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Interfaces/Facts.h"
@@ -98,6 +98,16 @@ static StringRef getVerb(Attribute decision) {
   return isa<ShareAttr>(decision) ? "share" : "save";
 }
 
+/// Whether `op`, of which nothing is decided, would be taken to follow what is,
+/// if the plan did not say that it stays.
+static bool isKeptMove(const Step &step, Operation *op) {
+  auto isDropped = [](Operation *op) {
+    auto decision = op->getAttrOfType<RecomputeAttr>(kDecisionAttr);
+    return decision && decision.getLabel() != kFreeLabel;
+  };
+  return getTensorMove(op) != Move::None && findFollowed(step, op, isDropped);
+}
+
 /// The decisions on the values of one layer, in the order of the ops. A part
 /// that takes back some of another comes last.
 static FailureOr<SmallVector<Part>> getParts(const Step &step, int64_t layer,
@@ -118,6 +128,8 @@ static FailureOr<SmallVector<Part>> getParts(const Step &step, int64_t layer,
       error.attachNote(first->second->getLoc()) << "this one";
       return error;
     }
+    if (isNew && !decision && isKeptMove(step, op))
+      kept += (kept.empty() ? "" : ", ") + quote(first->first);
     if (!isNew || !decision)
       continue;
     auto recompute = dyn_cast<RecomputeAttr>(decision);

@@ -486,6 +486,8 @@ std::string remat::formatFlops(int64_t flops) {
 
 std::string remat::formatLayers(ArrayRef<int64_t> layers) {
   constexpr size_t mostRanges = 4;
+  if (layers.empty())
+    return "no layers";
   if (layers.front() < 0)
     return "outside layers";
   std::string text = layers.size() == 1 ? "layer " : "layers ";
@@ -565,10 +567,10 @@ static std::string formatStage(const StagePlan &stage) {
   for (const ChunkPlan &chunk : stage.chunks) {
     SmallVector<int64_t> layers =
         listLayers(chunk.firstLayer, chunk.firstLayer + chunk.numLayers - 1);
-    os << (&chunk == &stage.chunks.front() ? "" : "; ")
-       << (layers.empty() ? "no layers" : formatLayers(layers)) << ", "
-       << chunk.inFlight << " micro-batch" << (chunk.inFlight == 1 ? "" : "es")
-       << " of " << formatBytes(chunk.savedBytes);
+    os << (&chunk == &stage.chunks.front() ? "" : "; ") << formatLayers(layers)
+       << ", " << chunk.inFlight << " micro-batch"
+       << (chunk.inFlight == 1 ? "" : "es") << " of "
+       << formatBytes(chunk.savedBytes);
   }
   os << ": " << formatBytes(stage.getActivationBytes()) << " in flight";
   if (stage.waiting)

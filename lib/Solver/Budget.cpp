@@ -46,23 +46,38 @@ BudgetCurve::getSegments(size_t point) const {
   return solver->getSegments(point);
 }
 
-std::optional<StepStage> reprise::solver::takeStage(const StepGraph &graph,
-                                                    int64_t first,
-                                                    int64_t count) {
+std::vector<StepStage>
+reprise::solver::takeStages(const StepGraph &graph,
+                            const std::vector<int64_t> &layers,
+                            const std::vector<int64_t> &homes) {
   std::string why;
   std::optional<Chain> chain = Chain::find(graph, why);
+  if (!chain)
+    return {};
   // Embedding, layers, head; a head between layers comes with the one behind
   // it, which predicts further tokens, as does the last stage alone.
-  std::vector<int64_t> ends;
-  for (size_t block = 0; chain && block < chain->blocks.size(); ++block)
+  std::vector<int64_t> behindLayer = {1}, ends;
+  for (size_t block = 0; block < chain->blocks.size(); ++block)
     if (chain->blocks[block].layer >= 0)
-      ends.push_back(block + 1);
-  int64_t numLayers = ends.size();
-  if (first < 0 || count < 1 || first + count > numLayers)
-    return std::nullopt;
-  int64_t begin = first == 0 ? 0 : ends[first - 1];
-  int64_t end = first + count == numLayers ? int64_t(chain->blocks.size())
-                                           : ends[first + count - 1];
-  Excerpt stage = extractStage(*chain, begin, end - begin);
-  return StepStage{std::move(stage.graph), std::move(stage.values)};
+      behindLayer.push_back(block + 1);
+  size_t behind = 0;
+  for (int64_t count : layers) {
+    behind += count;
+    if (count < 0 || behind >= behindLayer.size())
+      return {};
+    ends.push_back(behindLayer[behind]);
+  }
+  if (behind + 1 != behindLayer.size())
+    return {};
+  ends.back() = chain->blocks.size();
+  if (!homes.empty())
+    chain->moveOps(homes, ends);
+  std::vector<StepStage> stages;
+  int64_t begin = 0;
+  for (int64_t end : ends) {
+    Excerpt stage = extractStage(*chain, begin, end - begin);
+    stages.push_back({std::move(stage.graph), std::move(stage.values)});
+    begin = end;
+  }
+  return stages;
 }

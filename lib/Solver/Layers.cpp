@@ -153,6 +153,34 @@ bool Chain::checkReaders(std::string &why) {
   return true;
 }
 
+void Chain::moveOps(const std::vector<int64_t> &homes,
+                    std::vector<int64_t> &ends) {
+  std::vector<Block> moved(ends.size(), Block{-1, {}, {}}), all;
+  for (Block &block : blocks)
+    for (auto ops : {&Block::forward, &Block::backward}) {
+      std::vector<int64_t> stay;
+      for (int64_t op : block.*ops)
+        (homes[op] < 0 ? stay : moved[homes[op]].*ops).push_back(op);
+      block.*ops = std::move(stay);
+    }
+  size_t next = 0;
+  for (size_t end = 0; end < ends.size(); ++end) {
+    while (int64_t(next) < ends[end])
+      all.push_back(std::move(blocks[next++]));
+    if (!moved[end].forward.empty() || !moved[end].backward.empty())
+      all.push_back(std::move(moved[end]));
+    ends[end] = all.size();
+  }
+  blocks = std::move(all);
+  for (size_t block = 0; block < blocks.size(); ++block)
+    for (auto ops : {&Block::forward, &Block::backward})
+      for (int64_t op : blocks[block].*ops)
+        blockOfOp[op] = block;
+  for (size_t value = 0; value < graph.values.size(); ++value)
+    if (writer[value] >= 0)
+      blockOf[value] = blockOfOp[writer[value]];
+}
+
 std::vector<Slot> Chain::getSlots(int64_t block) const {
   std::vector<Slot> slots;
   for (size_t op = 0; op < blocks[block].forward.size(); ++op)
@@ -241,12 +269,15 @@ bool Extractor::isOfOtherSum(int64_t value) const {
   int64_t op = chain.writer[value], block = chain.blockOf[value];
   if (!isStage || op < 0 || chain.graph.ops[op].phase != StepPhase::Backward)
     return false;
-  int64_t border = isInside(op) ? first : end;
+  int64_t border = isInside(op) ? first : end, next = border - 1;
+  // Terms of the loss are behind the layer that it passes on to.
+  if (next > 0 && chain.blocks[next].layer < 0)
+    --next;
   bool isReadBefore = false, isReadByNext = false;
   for (int64_t reader : chain.readers[value]) {
     int64_t own = chain.blockOfOp[reader];
     isReadBefore |= own >= 0 && own < border;
-    isReadByNext |= own >= 0 && own == border - 1;
+    isReadByNext |= own >= next && own < border;
   }
   if (block == border)
     return isReadBefore && !isReadByNext;

@@ -58,6 +58,11 @@ public:
   /// The last block that reads `value`, of the forward pass, there.
   int64_t getLastForwardReader(int64_t value) const;
 
+  /// Takes the ops of no layer whose home is one of `ends` out of their block,
+  /// into one of their own behind the blocks up to there. By op: its home, a
+  /// number of `ends`, or -1. `ends` of blocks, ascending, are renewed.
+  void moveOps(const std::vector<int64_t> &homes, std::vector<int64_t> &ends);
+
 private:
   explicit Chain(const StepGraph &graph) : graph(graph) {}
   bool assignForward(std::string &why);

@@ -244,28 +244,6 @@ bool Trier::runPhases(ModuleOp module, Phase from, Phase to) {
   return succeeded(manager.run(module));
 }
 
-/// The axis of the stages is the first.
-static void makePipeline(ModuleOp module, const frontend::Parallel &parallel) {
-  Builder builder(module.getContext());
-  SmallVector<StringAttr> names = {builder.getStringAttr(nn::kPipeAxis)};
-  SmallVector<int64_t> sizes = {parallel.stages}, steps = {0};
-  if (auto inner = module->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr)) {
-    llvm::append_range(names, inner.getNames());
-    llvm::append_range(sizes, inner.getSizes());
-    llvm::append_range(steps, inner.getSteps());
-  }
-  module->setAttr(nn::kMeshAttr,
-                  nn::MeshAttr::get(module.getContext(), names, sizes, steps));
-  module->setAttr(nn::kChunkLayersAttr,
-                  builder.getDenseI64ArrayAttr(parallel.chunks));
-  module->setAttr(nn::kScheduleAttr,
-                  builder.getStringAttr(
-                      parallel.virtualStages > 1 ? "interleaved" : "1f1b"));
-  if (parallel.microBatchGroup)
-    module->setAttr(nn::kMicroBatchGroupAttr,
-                    builder.getI64IntegerAttr(*parallel.microBatchGroup));
-}
-
 //===----------------------------------------------------------------------===//
 // Checks
 //===----------------------------------------------------------------------===//
@@ -437,9 +415,8 @@ bool Trier::tryMesh() {
   if (groups > 1)
     keys.push_back({"data_parallel_size", std::to_string(groups)});
   OwningOpRef<ModuleOp> stages = build(keys, parallel);
-  if (stages)
-    makePipeline(*stages, parallel);
-  if (!need(stages && runPhases(*stages, Phase::NN, Phase::Remat),
+  if (!need(stages && succeeded(frontend::makePipeline(*stages, parallel)) &&
+                runPhases(*stages, Phase::NN, Phase::Remat),
             "the stages are none"))
     return false;
   ++tally.layouts;

@@ -92,16 +92,16 @@ Adviser::findSmallestOnStages(const Description &description) const {
   split.chunks = description.parallel.chunks;
   OwningOpRef<ModuleOp> module =
       description.parallel.dataParallel > 1
-          ? buildPlanned(context, description, /*needsChain=*/true)
+          ? frontend::buildPlanned(context, description, /*needsChain=*/true)
           : frontend::buildModel(context, description);
   if (module)
-    setSchedule(*module, description.parallel);
+    frontend::setSchedule(*module, description.parallel);
   module = decide(std::move(module), split);
   OwningOpRef<ModuleOp> stages = frontend::buildModel(context, description);
   if (!module || !stages)
     return std::nullopt;
   setTarget(*stages, target);
-  if (failed(makePipeline(*stages, description.parallel)))
+  if (failed(frontend::makePipeline(*stages, description.parallel)))
     return std::nullopt;
   std::optional<StagePrograms> programs;
   planning::BudgetSettings settings;

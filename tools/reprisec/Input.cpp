@@ -11,7 +11,6 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
-#include "reprise/Dialect/NN/Axes.h"
 #include "reprise/Dialect/NN/NNOps.h"
 #include "reprise/Dialect/RT/RTOps.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -158,46 +157,4 @@ driver::readInput(MLIRContext &context, llvm::SourceMgr &sources,
   }
   text = *description;
   return frontend::buildModel(context, *description);
-}
-
-/// A mesh of the ranks that have all experts together, and of those that share
-/// the rest of the model. Where experts are whole, the larger number has the
-/// other within.
-static void setMeshOfExperts(ModuleOp module, int64_t experts, int64_t tensor,
-                             bool isWhole) {
-  Builder builder(module.getContext());
-  SmallVector<StringAttr> names = {builder.getStringAttr(nn::kExpertAxis)};
-  SmallVector<int64_t> sizes = {experts}, steps = {0};
-  if (tensor > 1) {
-    names.push_back(builder.getStringAttr(nn::kTensorAxis));
-    sizes.push_back(tensor);
-    steps = !isWhole           ? SmallVector<int64_t>{0, 0}
-            : experts < tensor ? SmallVector<int64_t>{1, 0}
-                               : SmallVector<int64_t>{0, 1};
-  }
-  module->setAttr(nn::kMeshAttr,
-                  nn::MeshAttr::get(module.getContext(), names, sizes, steps));
-}
-
-OwningOpRef<ModuleOp> driver::buildPlanned(MLIRContext &context,
-                                           frontend::Description description,
-                                           bool needsChain) {
-  frontend::Parallel &parallel = description.parallel;
-  int64_t &ranks = parallel.dataParallel;
-  int64_t experts = parallel.expertParallel, tensor = parallel.tensorParallel;
-  // With whole experts, those are the first along tp, and behind these.
-  int64_t needed = frontend::hasWholeExperts(parallel)
-                       ? std::max<int64_t>(experts / tensor, 1)
-                       : experts;
-  description.train.globalBatchSize =
-      description.getGlobalBatchSize() / ranks * needed;
-  ranks = needed;
-  parallel.reductionGroups.reset();
-  OwningOpRef<ModuleOp> module = frontend::buildModel(context, description);
-  if (!module || !needsChain || experts == 1)
-    return module;
-  setMeshOfExperts(*module, experts, tensor,
-                   frontend::hasWholeExperts(parallel));
-  (*module)->removeAttr(nn::kDistributedOptimizerAttr);
-  return module;
 }

@@ -27,15 +27,6 @@ mlir::OwningOpRef<mlir::ModuleOp>
 readInput(mlir::MLIRContext &context, llvm::SourceMgr &sources,
           const Options &options, Phase from, RecomputeOptions &recompute,
           std::optional<frontend::Description> &text);
-
-/// The step of a description with stages, for one rank along dp, or those that
-/// have all experts together, with the samples that each has: the sums of all
-/// of them would tie the layers of a chunk together, and take nothing of what
-/// is planned for. Where `needsChain`, for a budget or for what stages need,
-/// ranks with other experts send rows to each other and sum nothing.
-mlir::OwningOpRef<mlir::ModuleOp>
-buildPlanned(mlir::MLIRContext &context, frontend::Description description,
-             bool needsChain);
 } // namespace reprise::driver
 
 #endif // REPRISE_TOOLS_REPRISEC_INPUT_H

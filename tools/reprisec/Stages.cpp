@@ -35,42 +35,6 @@ LogicalResult driver::runPhases(ModuleOp module, Phase from, Phase to,
   return manager.run(module);
 }
 
-void driver::setSchedule(ModuleOp module, const frontend::Parallel &parallel) {
-  Builder builder(module.getContext());
-  StringRef schedule = parallel.schedule;
-  if (schedule.empty())
-    schedule = parallel.virtualStages > 1 ? "interleaved" : "1f1b";
-  module->setAttr(nn::kScheduleAttr, builder.getStringAttr(schedule));
-  if (parallel.microBatchGroup)
-    module->setAttr(nn::kMicroBatchGroupAttr,
-                    builder.getI64IntegerAttr(*parallel.microBatchGroup));
-}
-
-/// Lets the program of a description with stages be that of a pipeline: the
-/// stages are an axis of the mesh, and the chunks have so many layers.
-LogicalResult driver::makePipeline(ModuleOp module,
-                                   const frontend::Parallel &parallel) {
-  MLIRContext *context = module.getContext();
-  Builder builder(context);
-  SmallVector<StringAttr> names = {builder.getStringAttr(nn::kPipeAxis)};
-  SmallVector<int64_t> sizes = {parallel.stages}, steps = {0};
-  if (auto mesh = module->getAttrOfType<nn::MeshAttr>(nn::kMeshAttr)) {
-    llvm::append_range(names, mesh.getNames());
-    llvm::append_range(sizes, mesh.getSizes());
-    llvm::append_range(steps, mesh.getSteps());
-  }
-  auto mesh = nn::MeshAttr::getChecked([&] { return module.emitError(); },
-                                       context, ArrayRef(names),
-                                       ArrayRef(sizes), ArrayRef(steps));
-  if (!mesh)
-    return failure();
-  module->setAttr(nn::kMeshAttr, mesh);
-  module->setAttr(nn::kChunkLayersAttr,
-                  builder.getDenseI64ArrayAttr(parallel.chunks));
-  setSchedule(module, parallel);
-  return success();
-}
-
 /// Whether what is asked for is the program of a pipeline, or one of the phases
 /// that lead to it; reports tell of a plan.
 bool driver::isForStages(const Options &options,

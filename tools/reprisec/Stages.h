@@ -24,14 +24,6 @@ mlir::LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
                               bool inference = true,
                               const TargetOptions &target = {});
 
-/// Names the schedule of a pipeline on the module.
-void setSchedule(mlir::ModuleOp module, const frontend::Parallel &parallel);
-
-/// Lets the program of a description with stages be that of a pipeline: the
-/// stages are an axis of the mesh, and the chunks have so many layers.
-mlir::LogicalResult makePipeline(mlir::ModuleOp module,
-                                 const frontend::Parallel &parallel);
-
 /// Whether what is asked for is the program of a pipeline, or one of the phases
 /// that lead to it; reports tell of a plan.
 bool isForStages(const Options &options,

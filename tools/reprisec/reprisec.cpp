@@ -222,19 +222,19 @@ LogicalResult Compilation::readStages() {
   if (isMeasured)
     measured = module->clone();
   if (description->parallel.dataParallel > 1) {
-    module = buildPlanned(context, *description,
-                          command.budget || options.describesStages());
+    module = frontend::buildPlanned(
+        context, *description, command.budget || options.describesStages());
     if (!module)
       return failure();
     setTarget(*module, targets.first());
     recordPlan(*module, recompute, described);
   }
-  setSchedule(*module, description->parallel);
-  if (stages && failed(makePipeline(*stages, description->parallel)))
+  frontend::setSchedule(*module, description->parallel);
+  if (stages && failed(frontend::makePipeline(*stages, description->parallel)))
     return failure();
   if (!isMeasured)
     return success();
-  if (failed(makePipeline(*measured, description->parallel)))
+  if (failed(frontend::makePipeline(*measured, description->parallel)))
     return failure();
   programs.emplace(*measured, recompute.isFree, options.inference == "on");
   measure = [this](ModuleOp decided) {

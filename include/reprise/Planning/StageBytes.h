@@ -18,14 +18,14 @@ namespace reprise::planning {
 
 /// Bytes of a stage, as a budget of the whole memory counts them.
 struct StageBytes {
-  int64_t states = 0;      ///< what outlives a step
+  int64_t states = 0;      ///< what is there all the time
   int64_t activations = 0; ///< of all micro-batches in flight, one running
 };
 
 /// What each stage of the pipeline that `remat.chunks` of `@step` makes needs
 /// under the decisions on its ops. `module` is of the phase joint. Fails with a
-/// diagnostic if the step is no chain of layers, a chunk has none, or the
-/// schedule of the pipeline cannot run.
+/// diagnostic if the step is no chain of layers, or the schedule of the
+/// pipeline cannot run.
 mlir::FailureOr<std::vector<StageBytes>> measureStages(const Phases &phases,
                                                        mlir::ModuleOp module,
                                                        const CostTable &costs,

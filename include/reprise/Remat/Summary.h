@@ -136,7 +136,7 @@ std::string formatBytes(int64_t bytes);
 std::string formatFlops(int64_t flops);
 
 /// "layer 3", "layers 0-3", "layers 0, 2, 4", after a few ranges their count;
-/// "outside layers" for -1.
+/// "outside layers" for -1, "no layers" for none.
 std::string formatLayers(llvm::ArrayRef<int64_t> layers);
 } // namespace reprise::remat
 

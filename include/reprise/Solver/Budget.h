@@ -135,11 +135,17 @@ struct StepStage {
   std::vector<int64_t> values; ///< of the whole step, by value
 };
 
-/// The layers from `first` on, `count` of them; with the first of all comes the
-/// embedding, with the last the head, and with each the head before it, if
-/// there is one. Nothing if the step is no chain, or has other layers.
-std::optional<StepStage> takeStage(const StepGraph &graph, int64_t first,
-                                   int64_t count);
+/// The stages of a step that have so many of its layers each, one behind the
+/// other: with the first comes the embedding, with the last the head, and with
+/// each layer the head before it, if there is one. A stage without layers may
+/// have nothing but these. Empty if the step is no chain, or of other layers.
+///
+/// \param homes  by op: the stage of one that is in no layer and runs behind
+///               all layers of that stage, instead of with the head; -1 for all
+///               others. Empty: there are none.
+std::vector<StepStage> takeStages(const StepGraph &graph,
+                                  const std::vector<int64_t> &layers,
+                                  const std::vector<int64_t> &homes = {});
 
 } // namespace reprise::solver
 

@@ -101,12 +101,11 @@ TEST(BudgetTest, HeadsBetweenLayersHaveAStage) {
     return std::count_if(graph.ops.begin(), graph.ops.end(),
                          [](const StepOp &op) { return op.layer >= 0; });
   };
-  EXPECT_FALSE(takeStage(graph, 1, 2));
-  std::optional<StepStage> before = takeStage(graph, 0, 1),
-                           behind = takeStage(graph, 1, 1);
-  ASSERT_TRUE(before && behind);
-  EXPECT_EQ(count(before->graph), count(behind->graph));
-  EXPECT_GT(behind->graph.ops.size(), before->graph.ops.size() + 4);
+  EXPECT_TRUE(takeStages(graph, {1, 2}).empty());
+  std::vector<StepStage> stages = takeStages(graph, {1, 1});
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(count(stages[0].graph), count(stages[1].graph));
+  EXPECT_GT(stages[1].graph.ops.size(), stages[0].graph.ops.size() + 4);
 }
 
 // Nor does it pass on its term of the gradient of a table that the embedding
@@ -128,15 +127,15 @@ TEST(BudgetTest, HeadsBehindABorderPassNoTermOfATable) {
     return op.phase == StepPhase::Backward && op.name == "d1";
   };
   std::find_if(ops.begin(), ops.end(), isHead)->writes.push_back(term);
-  for (int64_t first : {0, 1}) {
-    std::optional<StepStage> stage = takeStage(graph, first, 1);
-    ASSERT_TRUE(stage);
-    EXPECT_EQ(check(stage->graph).value_or(""), "");
-    size_t own = std::find(stage->values.begin(), stage->values.end(), term) -
-                 stage->values.begin();
-    ASSERT_LT(own, stage->values.size());
-    EXPECT_TRUE(stage->graph.values[own].outlives) << first;
-    EXPECT_LT(BudgetCurve(stage->graph).getPoints().back().peak, 1000);
+  std::vector<StepStage> stages = takeStages(graph, {1, 1});
+  ASSERT_EQ(stages.size(), 2u);
+  for (const StepStage &stage : stages) {
+    EXPECT_EQ(check(stage.graph).value_or(""), "");
+    size_t own = std::find(stage.values.begin(), stage.values.end(), term) -
+                 stage.values.begin();
+    ASSERT_LT(own, stage.values.size());
+    EXPECT_TRUE(stage.graph.values[own].outlives);
+    EXPECT_LT(BudgetCurve(stage.graph).getPoints().back().peak, 1000);
   }
 }
 
@@ -387,20 +386,107 @@ TEST(BudgetTest, InFlightAsGoodAsTryingAll) {
 // A stage has what enters it, and not what it hands on.
 TEST(BudgetTest, StagesAreSteps) {
   StepGraph graph = makeRandomChain(2, 4, 3);
-  EXPECT_FALSE(takeStage(graph, 3, 2));
+  EXPECT_TRUE(takeStages(graph, {3, 2}).empty());
+  EXPECT_TRUE(takeStages(graph, {2, 1}).empty());
+  std::vector<StepStage> stages = takeStages(graph, {2, 2});
+  ASSERT_EQ(stages.size(), 2u);
   int64_t numOps = 0;
-  for (int64_t first : {0, 2}) {
-    std::optional<StepStage> stage = takeStage(graph, first, 2);
-    ASSERT_TRUE(stage);
-    EXPECT_EQ(check(stage->graph).value_or(""), "");
-    BudgetCurve curve(stage->graph);
+  for (const StepStage &stage : stages) {
+    EXPECT_EQ(check(stage.graph).value_or(""), "");
+    BudgetCurve curve(stage.graph);
     ASSERT_TRUE(curve.isChain()) << curve.getReason();
-    checkCurve(stage->graph, curve);
+    checkCurve(stage.graph, curve);
     EXPECT_GT(curve.getPoints().size(), 3u);
-    for (const StepOp &op : stage->graph.ops)
+    for (const StepOp &op : stage.graph.ops)
       numOps += op.layer >= 0;
   }
   for (const StepOp &op : graph.ops)
     numOps -= op.layer >= 0;
   EXPECT_EQ(numOps, 0);
+}
+
+// Without layers the first stage has the embedding, the last the head, and one
+// between others nothing. What they have is in no other stage.
+TEST(BudgetTest, StagesMayHaveNoLayers) {
+  StepGraph graph = makeRandomChain(2, 3, 3);
+  for (size_t op = 0; op < graph.ops.size(); ++op)
+    graph.ops[op].name = "op" + std::to_string(op);
+  std::vector<StepStage> stages = takeStages(graph, {0, 2, 0, 1, 0});
+  ASSERT_EQ(stages.size(), 5u);
+  std::vector<int64_t> count(graph.ops.size());
+  std::vector<int64_t> layered;
+  for (const StepStage &stage : stages) {
+    EXPECT_EQ(check(stage.graph).value_or(""), "");
+    EXPECT_FALSE(BudgetCurve(stage.graph).getPoints().empty());
+    layered.push_back(0);
+    for (const StepOp &op : stage.graph.ops) {
+      layered.back() += op.layer >= 0;
+      for (size_t own = 0; own < graph.ops.size(); ++own)
+        count[own] += graph.ops[own].name == op.name;
+    }
+  }
+  EXPECT_EQ(layered[0] + layered[2] + layered[4], 0);
+  EXPECT_TRUE(layered[1] > 0 && layered[3] > 0);
+  for (size_t op = 0; op < graph.ops.size(); ++op)
+    EXPECT_EQ(count[op], graph.ops[op].phase != StepPhase::Update)
+        << graph.ops[op].name;
+}
+
+// A term of the loss that the head makes of a layer's value is of that layer's
+// stage, with its gradient: no other stage gets or keeps the value.
+TEST(BudgetTest, TermsOfTheLossHaveAStage) {
+  StepGraph graph = makeRandomChain(2, 2, 3);
+  std::vector<StepOp> &ops = graph.ops;
+  auto first = [&](auto holds) {
+    return std::find_if(ops.begin(), ops.end(), holds);
+  };
+  int64_t read =
+              first([](const StepOp &op) { return op.layer == 0; })->writes[0],
+          term = graph.values.size(), gradient = term + 1;
+  graph.values.resize(term + 2);
+  graph.values[term].bytes = 6;
+  graph.values[gradient].bytes = 7;
+  auto isBackward = [](const StepOp &op) {
+    return op.phase == StepPhase::Backward;
+  };
+  StepOp forward, backward;
+  forward.name = "term";
+  backward.name = "term.backward";
+  backward.phase = StepPhase::Backward;
+  forward.reads = {read};
+  forward.writes = {term};
+  backward.reads = {term, read};
+  backward.writes = {gradient};
+  ops.insert(first(isBackward), {forward, backward});
+  first([&](const StepOp &op) {
+    return isBackward(op) && op.layer == 0;
+  })->reads.push_back(gradient);
+  ASSERT_EQ(check(graph).value_or(""), "");
+  std::vector<int64_t> homes(ops.size(), -1);
+  for (size_t op = 0; op < ops.size(); ++op)
+    if (ops[op].name == "term" || ops[op].name == "term.backward")
+      homes[op] = 0;
+  auto count = [](const StepGraph &stage, const std::string &name) {
+    return std::count_if(stage.ops.begin(), stage.ops.end(),
+                         [&](const StepOp &op) { return op.name == name; });
+  };
+  for (bool isMoved : {false, true}) {
+    std::vector<StepStage> stages =
+        takeStages(graph, {1, 1}, isMoved ? homes : std::vector<int64_t>());
+    ASSERT_EQ(stages.size(), 2u);
+    for (const StepStage &stage : stages)
+      EXPECT_EQ(check(stage.graph).value_or(""), "");
+    EXPECT_EQ(count(stages[0].graph, "term"), isMoved);
+    EXPECT_EQ(count(stages[0].graph, "term.backward"), isMoved);
+    EXPECT_EQ(count(stages[1].graph, "term"), !isMoved);
+    const std::vector<int64_t> &own = stages[1].values;
+    EXPECT_EQ(std::count(own.begin(), own.end(), read), !isMoved);
+    EXPECT_EQ(stages[1].graph.ops.front().writes.size(), isMoved ? 1u : 2u);
+    // The gradient of what it passes on comes to it in any case.
+    const StepGraph &before = stages[0].graph;
+    auto gap = std::find_if(before.ops.begin(), before.ops.end(), isBackward);
+    ASSERT_EQ(gap->writes.size(), 1u);
+    for (int64_t value : gap->writes)
+      EXPECT_FALSE(before.values[value].outlives);
+  }
 }

@@ -95,9 +95,8 @@ Planned::Planned(unsigned seed, PipelineShape shape, int64_t layersOfChunk) {
     moments.push_back(getMoments(tasks, shape.virtualStages,
                                  /*onlyBackward=*/false));
   std::vector<size_t> points;
-  steps.reserve(numChunks);
+  steps = takeStages(graph, std::vector<int64_t>(numChunks, layersOfChunk));
   for (int64_t c = 0; c < numChunks; ++c) {
-    steps.push_back(*takeStage(graph, c * layersOfChunk, layersOfChunk));
     inFlight.push_back(getMostInFlight(schedule[c % shape.stages],
                                        shape.virtualStages)[c / shape.stages]);
     BudgetOptions options;
