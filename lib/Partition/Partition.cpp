@@ -173,30 +173,33 @@ FailureOr<Value> Partitioner::move(Operation *cause, Value value, Spread from,
          << ", from where there is no way";
 }
 
-/// What `value` is called: an op's result by its scope, an argument by its
-/// parameter.
-static StringRef getName(func::FuncOp forward, Value value) {
+/// What `value` is called in `layer`: an op's result by its scope, an argument
+/// by its parameter. In no layer, the values of all layers need other names.
+static std::string getName(func::FuncOp forward, Value value, int64_t layer) {
   if (Operation *maker = value.getDefiningOp()) {
     ScopeAttr scope = getScope(maker);
-    return scope ? scope.getValue() : StringRef();
+    if (!scope || scope.getValue().empty() || layer >= 0 ||
+        scope.getLayer() < 0)
+      return scope ? scope.getValue().str() : "";
+    return scope.getValue().str() + std::to_string(scope.getLayer());
   }
   auto parameter = forward.getArgAttrOfType<ParameterAttr>(
       cast<BlockArgument>(value).getArgNumber(), kParameterAttr);
-  return parameter ? parameter.getName() : StringRef();
+  return parameter ? parameter.getName().str() : "";
 }
 
 void Partitioner::setScope(Operation *op, Operation *first, Value value) {
   ScopeAttr scope = getScope(op);
   if (!scope)
     return;
-  StringRef name = getName(forward, value);
+  std::string name = getName(forward, value, scope.getLayer());
   for (Operation *made = first; made != &*builder.getInsertionPoint();
        made = made->getNextNode()) {
     if (getScope(made))
       continue;
     std::string own;
     if (!name.empty())
-      own = (name + "." + made->getName().stripDialect()).str();
+      own = name + "." + made->getName().stripDialect().str();
     made->setAttr(kScopeAttr, ScopeAttr::get(op->getContext(), scope.getLayer(),
                                              scope.getModule(), own));
   }

@@ -448,8 +448,12 @@ bool PlanReader::isMoveElsewhere(const PlanWord &word, const PlanRule &rule) {
   std::string name = getShortName(word);
   auto [value, last] = StringRef(name).rsplit('.');
   Move move = getMove(last, word.location->getContext());
-  if (move == Move::None || (move == Move::Loss && !rule.isOutside) ||
-      findNamed(value, rule).empty())
+  if (move == Move::None || (move == Move::Loss && !rule.isOutside))
+    return false;
+  // Behind the layers the name of what is of one has its number.
+  PlanRule ofLayers(rule.location);
+  StringRef inLayer = rule.isOutside ? value.rtrim("0123456789") : "";
+  if (findNamed(value, rule).empty() && findNamed(inLayer, ofLayers).empty())
     return false;
   elsewhere.push_back({name, word.location});
   return true;

@@ -8,6 +8,7 @@
 
 #include "DrawModel.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace reprise;
 using namespace reprise::frontend;
@@ -73,24 +74,27 @@ void ModelDraw::drawTerms() {
   if (family.blocks.router == RouterKind::Sigmoid && draw.oneIn(3))
     set("moe_router_bias_update_rate", "0.001");
   if (family.blocks.mayPredictFurther && draw.oneIn(4))
-    set("mtp_num_layers", draw.number(1, 2));
+    set("mtp_num_layers", areExpertsWhole ? 1 : draw.number(1, 2));
 }
 
 void ModelDraw::drawExperts(int64_t layers, int64_t width) {
   if (!hasExperts())
     return;
   int64_t groups = takes("n_group") ? draw.pick<int64_t>({1, 1, 2}) : 1;
-  int64_t experts = groups * draw.number(2, 4);
+  int64_t experts = groups * llvm::alignTo(draw.number(2, 4), expertRanks);
   setFirst({"num_local_experts", "num_experts", "n_routed_experts"}, experts);
   // Half of the groups have them; and the weight of one alone may be 1.
   set("num_experts_per_tok",
       draw.number(2, std::max<int64_t>(2, experts / groups - 1)));
   drawGroups(groups);
-  setFirst({"moe_intermediate_size"}, draw.number(4, width));
-  setFirst({"shared_expert_intermediate_size"}, draw.number(4, width));
+  auto drawWidth = [&] {
+    return llvm::alignTo(draw.number(4, width), columnRanks);
+  };
+  setFirst({"moe_intermediate_size"}, drawWidth());
+  setFirst({"shared_expert_intermediate_size"}, drawWidth());
   setFirst({"n_shared_experts"}, draw.number(1, 2));
   drawLayersWithExperts(layers);
-  if (draw.oneIn(4))
+  if (!areExpertsWhole && draw.oneIn(4))
     set("moe_expert_capacity_factor", draw.oneIn(2) ? "1.0" : "1.5");
 }
 

@@ -39,6 +39,15 @@ public:
     set(key, std::to_string(value));
   }
   bool takes(llvm::StringRef key) const { return family.findUse(key); }
+  /// Ranks that have parts of the columns of experts, and ranks with other
+  /// experts: what is drawn of these is a multiple from now on. Experts may be
+  /// whole where ranks share the rest: some terms and capacities cannot be
+  /// then.
+  void setRanks(int64_t columns, int64_t experts, bool areWhole) {
+    columnRanks = columns;
+    expertRanks = experts;
+    areExpertsWhole = areWhole;
+  }
   /// Sets the first of the keys that the family takes; false if it takes none.
   bool setFirst(std::initializer_list<llvm::StringRef> names, int64_t value);
 
@@ -68,6 +77,8 @@ private:
   Draw &draw;
   const frontend::Family &family;
   Keys &keys;
+  int64_t columnRanks = 1, expertRanks = 1;
+  bool areExpertsWhole = false;
 };
 
 /// The families whose names are in the list, separated by commas, in its order;

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // reprise-try-stages PIPELINES [FIRST]: small models at random on 2 to 4
-// stages, under all schedules, each with one kind of budget. Of each:
+// stages, under all schedules, each with one kind of budget, some with terms of
+// the loss on several stages, and some on ranks that share stages or have some
+// of the experts each, on the CPU or a GPU. Of each:
 //
 //   * no budget below the least that is said to fit is met, and that one is;
 //   * ten budgets, most of them near the least: the program of each stage,
@@ -32,6 +34,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "python-free-frontend/Frontend.h"
 #include "reprise/Dialect/NN/NNOps.h"
+#include "reprise/Dialect/NN/Workload.h"
 #include "reprise/Pipelines/Pipelines.h"
 #include "reprise/Pipelines/Registration.h"
 #include "reprise/Pipelines/StagePrograms.h"
@@ -64,6 +67,7 @@ struct Case {
   ModelDraw::Keys keys;
   Budget::Kind kind = Budget::Kind::Memory;
   std::string schedule;
+  bool isCuda = false;
 
   std::string describe() const;
 };
@@ -72,6 +76,7 @@ struct Case {
 struct Tally {
   int64_t pipelines = 0, budgets = 0, certificates = 0, bounds = 0;
   std::map<std::string, int64_t> schedules;
+  int64_t onRanks = 0;  ///< pipelines whose stages have several ranks
   int64_t programs = 0; ///< of stages, planned
   double waste = 0;     ///< the largest of them, as a part of the bound
 };
@@ -86,8 +91,7 @@ public:
 
 private:
   bool build();
-  OwningOpRef<ModuleOp> buildModule(const frontend::Description &description);
-  void makePipeline(ModuleOp module, const frontend::Parallel &parallel);
+  bool buildStages(const frontend::Description &description);
   std::vector<int64_t> measure(ModuleOp decided);
   bool solve();
   bool tryBudgets();
@@ -102,6 +106,7 @@ private:
   const Case &model;
   Draw &draw;
   Tally &tally;
+  CostTable costs;
   OwningOpRef<ModuleOp> module;
   std::optional<StagePrograms> programs;
   BudgetSettings settings;
@@ -118,16 +123,66 @@ private:
 
 std::string Case::describe() const {
   std::string text = kind == Budget::Kind::Memory ? "memory" : "activations";
+  text += isCuda ? ", cuda" : "";
   for (auto &[key, value] : keys)
     text += " --" + key + "=" + value;
   return text;
+}
+
+namespace {
+/// Ranks of a stage.
+struct Ranks {
+  int64_t tensor = 1, experts = 1, data = 1;
+  bool haveWholeExperts = false;
+};
+} // namespace
+
+/// Ranks that share a stage, ranks that have some of its experts, or both.
+static Ranks drawRanks(Draw &draw, ModelDraw &drawn) {
+  Ranks ranks;
+  if (draw.oneIn(3))
+    ranks.tensor = 2;
+  if (drawn.hasExperts() && draw.oneIn(2))
+    ranks.experts = 2;
+  ranks.haveWholeExperts =
+      drawn.hasExperts() && ranks.tensor > 1 && draw.oneIn(2);
+  ranks.data = ranks.experts * draw.pick<int64_t>({1, 1, 2});
+  drawn.setRanks(ranks.tensor, ranks.experts, ranks.haveWholeExperts);
+  return ranks;
+}
+
+static void setRanks(Draw &draw, const Ranks &ranks, ModelDraw &drawn) {
+  if (ranks.data > 1)
+    drawn.set("data_parallel_size", ranks.data);
+  if (ranks.experts > 1)
+    drawn.set("expert_model_parallel_size", ranks.experts);
+  if (ranks.tensor == 1)
+    return;
+  drawn.set("tensor_model_parallel_size", ranks.tensor);
+  if (ranks.haveWholeExperts)
+    drawn.set("expert_tensor_parallel_size", 1);
+  if (draw.oneIn(2))
+    drawn.set("sequence_parallel", "true");
+}
+
+static void drawWidths(Draw &draw, const Ranks &ranks, int64_t layers,
+                       ModelDraw &drawn) {
+  int64_t heads = ranks.tensor * draw.pick<int64_t>({1, 2}), width = heads * 8;
+  drawn.setFirst({"n_embd", "hidden_size"}, width);
+  drawn.setFirst({"n_head", "num_attention_heads"}, heads);
+  drawn.setFirst({"n_layer", "num_hidden_layers"}, layers);
+  drawn.setFirst({"n_inner", "intermediate_size"},
+                 llvm::alignTo(draw.number(width, 4 * width), ranks.tensor));
+  drawn.drawLatents();
+  drawn.drawExperts(layers, width);
+  drawn.drawTerms();
 }
 
 /// The schedules take turns.
 static Case drawCase(Draw &draw, int64_t number) {
   Case model;
   std::vector<const frontend::Family *> families =
-      test::readFamilies("gpt2,llama,mixtral");
+      test::readFamilies("gpt2,llama,mixtral,qwen2_moe,deepseek_v3");
   ModelDraw drawn(draw, *families[draw.number(0, families.size() - 1)],
                   model.keys);
   int64_t stages = draw.number(2, 4);
@@ -141,22 +196,22 @@ static Case drawCase(Draw &draw, int64_t number) {
   // Gradients of a single one lie among activations.
   if (each == 1 && draw.oneIn(3))
     batches = 1;
-  int64_t heads = draw.pick<int64_t>({1, 2}), width = heads * 8;
-  drawn.set("vocab_size", draw.pick<int64_t>({11, 97, 256}));
+  // On a GPU plans count the rows that a head's table has for its GEMM, which
+  // stages have where embedding and head share it alone.
+  model.isCuda = draw.oneIn(5);
+  drawn.set("vocab_size",
+            model.isCuda ? 256 : draw.pick<int64_t>({11, 97, 256}));
   drawn.setFirst({"n_positions", "max_position_embeddings"}, 32);
-  drawn.setFirst({"n_embd", "hidden_size"}, width);
-  drawn.setFirst({"n_head", "num_attention_heads"}, heads);
-  drawn.setFirst({"n_layer", "num_hidden_layers"}, layers);
-  drawn.setFirst({"n_inner", "intermediate_size"},
-                 draw.number(width, 4 * width));
+  Ranks ranks = drawRanks(draw, drawn);
+  drawWidths(draw, ranks, layers, drawn);
   drawn.drawDropouts();
-  drawn.drawExperts(layers, width);
-  drawn.set("seq_length", draw.number(3, 32));
+  drawn.set("seq_length", llvm::alignTo(draw.number(3, 31), ranks.tensor));
   drawn.set("micro_batch_size", 1);
-  drawn.set("global_batch_size", batches);
+  drawn.set("global_batch_size", batches * ranks.data);
   drawn.set("lr", "1e-3");
   drawn.set("lr_decay_style", "constant");
   drawn.set("train_iters", 4);
+  setRanks(draw, ranks, drawn);
   drawn.set("pipeline_stages", stages);
   if (each > 1)
     drawn.set("virtual_stages", each);
@@ -177,16 +232,6 @@ bool Trier::need(bool holds, const Twine &what) {
 // What is tried
 //===----------------------------------------------------------------------===//
 
-void Trier::makePipeline(ModuleOp module, const frontend::Parallel &parallel) {
-  Builder builder(&context);
-  module->setAttr(nn::kMeshAttr,
-                  nn::MeshAttr::get(&context,
-                                    {builder.getStringAttr(nn::kPipeAxis)},
-                                    {parallel.stages}, {0}));
-  module->setAttr(nn::kChunkLayersAttr,
-                  builder.getDenseI64ArrayAttr(parallel.chunks));
-}
-
 std::vector<int64_t> Trier::measure(ModuleOp decided) {
   OwningOpRef<ModuleOp> stages = programs->plan(decided);
   if (!stages)
@@ -200,6 +245,20 @@ std::vector<int64_t> Trier::measure(ModuleOp decided) {
   return getStageBytes(*stages, model.kind);
 }
 
+/// The programs of the stages.
+bool Trier::buildStages(const frontend::Description &description) {
+  OwningOpRef<ModuleOp> stages = frontend::buildModel(context, description);
+  if (!stages || failed(frontend::makePipeline(*stages, description.parallel)))
+    return false;
+  TargetOptions target;
+  target.isCuda = target.overlap = target.biasKernels = model.isCuda;
+  setTarget(*stages, target);
+  setTarget(*module, target);
+  programs.emplace(*stages, /*isFree=*/true, /*inference=*/false);
+  settings.measureStages = [&](ModuleOp decided) { return measure(decided); };
+  return true;
+}
+
 bool Trier::build() {
   llvm::SourceMgr sources;
   frontend::DescriptionReader reader(sources);
@@ -209,18 +268,19 @@ bool Trier::build() {
   FailureOr<frontend::Description> description = reader.read(model.description);
   if (failed(description))
     return false;
-  module = frontend::buildModel(context, *description);
+  const frontend::Parallel &parallel = description->parallel;
+  tally.onRanks += parallel.tensorParallel * parallel.dataParallel > 1;
+  module = frontend::buildPlanned(context, *description, /*needsChain=*/true);
   if (!module)
     return false;
-  (*module)->setAttr(nn::kScheduleAttr,
-                     StringAttr::get(&context, model.schedule));
-  OwningOpRef<ModuleOp> stages = module->clone();
-  makePipeline(*stages, description->parallel);
-  programs.emplace(*stages, /*isFree=*/true, /*inference=*/false);
-  settings.measureStages = [&](ModuleOp decided) { return measure(decided); };
+  frontend::setSchedule(*module, parallel);
+  if (!buildStages(*description))
+    return false;
+  costs = model.isCuda ? *CostTable::get("h200") : CostTable::getCPU();
+  nn::setMesh(costs, *module);
   RecomputeOptions recompute;
-  recompute.stages = description->parallel.stages;
-  recompute.chunks = description->parallel.chunks;
+  recompute.stages = parallel.stages;
+  recompute.chunks = parallel.chunks;
   PassManager manager(&context);
   buildPipeline(manager, Phase::NN, Phase::Joint, RecomputeOptions(),
                 /*inference=*/false);
@@ -235,8 +295,7 @@ bool Trier::solve() {
   if (failed(created))
     return false;
   whatIf = std::move(*created);
-  FailureOr<TracedGraph> found =
-      whatIf->trace(CostTable::getCPU(), settings.isFree);
+  FailureOr<TracedGraph> found = whatIf->trace(costs, settings.isFree);
   if (failed(found))
     return false;
   traced = std::move(*found);
@@ -311,7 +370,7 @@ bool Trier::tryRefusal() {
   });
   OwningOpRef<ModuleOp> decided = module->clone();
   if (!need(failed(solveStages(getPhases(), *decided, {model.kind, least - 1},
-                               CostTable::getCPU(), settings)),
+                               costs, settings)),
             "a budget below the least is met"))
     return false;
   StringRef number = StringRef(said).rsplit("-budget=").second;
@@ -379,8 +438,7 @@ bool Trier::tryCertificate(const PipelineReport &report, ModuleOp decided) {
 bool Trier::tryReport(int64_t bytes) {
   OwningOpRef<ModuleOp> decided = module->clone();
   FailureOr<PipelineReport> report =
-      solveStages(getPhases(), *decided, {model.kind, bytes},
-                  CostTable::getCPU(), settings);
+      solveStages(getPhases(), *decided, {model.kind, bytes}, costs, settings);
   if (!need(succeeded(report),
             "what is said to fit, " + Twine(bytes) + " bytes, is refused"))
     return false;
@@ -403,8 +461,8 @@ bool Trier::tryReport(int64_t bytes) {
   alone.hasBaselines = false;
   OwningOpRef<ModuleOp> copy = module->clone();
   ScopedDiagnosticHandler handler(&context, [](Diagnostic &) {});
-  FailureOr<PipelineReport> counted = solveStages(
-      getPhases(), *copy, {model.kind, bytes}, CostTable::getCPU(), alone);
+  FailureOr<PipelineReport> counted =
+      solveStages(getPhases(), *copy, {model.kind, bytes}, costs, alone);
   if (!tryBound(bytes, certificate.lowerBoundSeconds) ||
       (succeeded(counted) &&
        !tryBound(bytes, counted->certificate.lowerBoundSeconds)))
@@ -453,8 +511,9 @@ int main(int argc, char **argv) {
   llvm::interleaveComma(tally.schedules, llvm::outs(), [](const auto &entry) {
     llvm::outs() << entry.first << " " << entry.second;
   });
-  llvm::outs() << "), " << tally.budgets << " budgets, " << tally.certificates
-               << " certificates, " << tally.bounds << " bounds: no violation\n"
+  llvm::outs() << "), " << tally.onRanks << " on ranks, " << tally.budgets
+               << " budgets, " << tally.certificates << " certificates, "
+               << tally.bounds << " bounds: no violation\n"
                << tally.programs << " programs have at most "
                << llvm::format("%.2f", 100 * tally.waste)
                << " % more than is alive at one time\n";
