@@ -202,10 +202,13 @@ LogicalResult CodeCache::link(ModuleOp stages, StringRef runtime,
       return failure();
     models.push_back({stage});
   }
-  std::vector<Tables> tables(models.size());
-  for (auto [model, table] : llvm::zip_equal(models, tables))
-    if (failed(table.read(model.module)))
+  std::vector<Tables> tables;
+  for (const CompiledModel &model : models) {
+    FailureOr<Tables> read = readTables(model.module);
+    if (failed(read))
       return failure();
+    tables.push_back(std::move(*read));
+  }
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> data =
       writeTables(models, tables, aliases, context);
