@@ -1,5 +1,4 @@
-//===- ByteRange.h - Bytes of an arena -------------------------*- C++ -*-===//
-//-*-===//
+//===- ByteRange.h - Bytes of an arena --------------------------*- C++ -*-===//
 //
 // Part of Reprise, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for license information.
