@@ -93,12 +93,6 @@ static bool failWithoutTokens(const char *index, const char *tokens,
 static bool offerName(const char *path, Error &error) {
   if (access(path, F_OK) == 0)
     return false;
-  char *end;
-  strtod(path, &end);
-  if (!*end)
-    return error.add("; files have no weights here: an epoch has each sample "
-                     "of all of them once, so a file that is given twice "
-                     "counts twice");
   // The last two are what Megatron's tool adds to the name that it is given,
   // with the key of the text: "text", unless it is told another.
   for (const char *ending : {".bin", ".npy", ".txt", "_text_document.bin",
@@ -108,6 +102,12 @@ static bool offerName(const char *path, Error &error) {
     if (access(longer, F_OK) == 0)
       return error.add("; there is '%s'", longer);
   }
+  char *end;
+  strtod(path, &end);
+  if (!*end && strpbrk(path, "0123456789"))
+    return error.add("; files have no weights here: an epoch has each sample "
+                     "of all of them once, so a file that is given twice "
+                     "counts twice");
   return false;
 }
 

@@ -8,6 +8,7 @@
 
 #include "TestFiles.h"
 
+#include <filesystem>
 #include <random>
 #include <sys/stat.h>
 
@@ -125,6 +126,13 @@ TEST_F(TokenFiles, WeightsAreRefused) {
             "file that is given twice counts twice");
   std::string path = folder.write("7", "a");
   EXPECT_EQ(Tokens({path, path}).values, (Values{'a', 'a'}));
+  // A number may begin the name of a file.
+  std::filesystem::path old = std::filesystem::current_path();
+  folder.write("0001.bin", "a");
+  std::filesystem::current_path(folder.path);
+  EXPECT_EQ(Tokens({"0001"}).error, "cannot read '0001': No such file or "
+                                    "directory; there is '0001.bin'");
+  std::filesystem::current_path(old);
 }
 
 // NeMo Automodel's header says how many bytes a token has.
