@@ -238,10 +238,11 @@ static bool checkUnknown(const char *path, const HubModel &model,
       continue;
     if (!warning.text[0])
       warning.set("'%s' has keys that are passed over", path);
-    warning.add("; %.*s %s: did you mean %s, of which this program's model has "
-                "%s?",
-                shown, name.data(), isShort ? value.text() : "",
-                key->name.data(), ours ? ours.text() : "none");
+    warning.add(
+        "; %.*s%s%s: did you mean %s, of which this program's model has "
+        "%s?",
+        shown, name.data(), isShort ? " " : "", isShort ? value.text() : "",
+        key->name.data(), ours && *ours.text() ? ours.text() : "none");
   }
   return true;
 }

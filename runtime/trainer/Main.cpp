@@ -227,10 +227,13 @@ bool Trainer::loadStates(Error &error) {
   if (options.initFrom) {
     if (!checkHubConfig(options.initFrom,
                         model.configJson ? model.configJson : "", began.warning,
-                        error) ||
-        !loadWeights(options.initFrom, tensors, arena, pool, began.weights,
-                     error))
+                        error))
       return false;
+    // A misspelt size is why the weights are of another.
+    if (!loadWeights(options.initFrom, tensors, arena, pool, began.weights,
+                     error))
+      return began.warning.text[0] ? error.add("; %s", began.warning.text)
+                                   : false;
     loaded = Loaded::Parameters;
   }
   if (options.resume && !resumeTraining(model, options, tensors, arena, pool,

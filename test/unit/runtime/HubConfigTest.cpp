@@ -377,6 +377,8 @@ TEST_F(HubConfig, MisspeltKeysAreNamed) {
                 "config.json' has keys that are passed over; rms_norm_epsilon "
                 "1e-3: did you mean rms_norm_eps, of which this program's "
                 "model has 1e-06?");
+  EXPECT_EQ(check(with(bare, "rms_norm_epsilon", "[1, 2]"), kLlamaConfig), "");
+  EXPECT_NE(strstr(warning.text, "over; rms_norm_epsilon: did"), nullptr);
   // One of another family, that is near `use_mrope`.
   EXPECT_EQ(check(with(kLlamaConfig, "use_rope", "true"), kLlamaConfig), "");
   EXPECT_EQ(check(with(bare, "rms_norm_epsilon", "1e-6"), kLlamaConfig), "");
