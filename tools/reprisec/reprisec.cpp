@@ -213,11 +213,11 @@ LogicalResult Compilation::readStages() {
     return failure();
   if (!description || description->parallel.stages == 1)
     return success();
-  // Plans for budgets are measured by their programs where these are made, and
-  // so is a curve that is asked for alone.
-  bool isCurve = !options.pareto.empty() && options.emit.empty();
-  bool isMeasured =
-      isProgram ? last >= Phase::RT && (command.budget || isCurve) : isCurve;
+  // Plans for budgets and on curves are measured by their programs where these
+  // are made, and those of a curve that is asked for alone, too.
+  bool isCurve = !options.pareto.empty();
+  bool isMeasured = isProgram ? last >= Phase::RT && (command.budget || isCurve)
+                              : isCurve && options.emit.empty();
   OwningOpRef<ModuleOp> measured;
   if (isMeasured)
     measured = module->clone();
