@@ -524,8 +524,10 @@ static Answer answerHelp(const Tool &tool, const Words &words,
                          const Given &help) {
   if (!help.hasValue)
     return {formatHelp(tool), false};
+  // Behind `--help=WORD` others are no words of it.
+  bool isOwnWord = help.places.size() > 1;
   for (const Input &input : words.inputs)
-    if (input.behind == help.option)
+    if (isOwnWord && input.behind == help.option)
       return {"option --help: takes one word, but got " + quote(help.value) +
                   " and " + quote(input.text),
               true};
