@@ -79,8 +79,9 @@ static bool isIR(const Text &text) {
 }
 static bool isPlanFile(const Text &text) { return text.hasLine("rules:"); }
 static bool isDescription(const Text &text) {
-  for (const char *section : {"model:", "train:", "recompute:", "parallel:"})
-    if (text.hasLine(section))
+  for (std::string_view section :
+       {"model:", "train:", "recompute:", "parallel:"})
+    if (text.first.substr(0, section.size()) == section)
       return true;
   return false;
 }
@@ -125,7 +126,7 @@ static constexpr Kind kKinds[] = {
      "writes the step",
      {}}};
 
-/// The first line that is neither blank nor a comment.
+/// The first line that is neither blank nor a comment, nor begins a document.
 static std::string_view getFirstLine(std::string_view text) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF"; // of UTF-8
   if (text.substr(0, kMark.size()) == kMark)
@@ -134,7 +135,8 @@ static std::string_view getFirstLine(std::string_view text) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     size_t begin = line.find_first_not_of(" \t\r");
-    if (begin != line.npos && line[begin] != '#')
+    if (begin != line.npos && line[begin] != '#' &&
+        line.substr(begin, 3) != "---")
       return line.substr(begin);
   }
   return {};
