@@ -52,7 +52,7 @@ reprise::solver::takeStages(const StepGraph &graph,
                             const std::vector<int64_t> &homes) {
   std::string why;
   std::optional<Chain> chain = Chain::find(graph, why);
-  if (!chain)
+  if (!chain || layers.empty())
     return {};
   // Embedding, layers, head; a head between layers comes with the one behind
   // it, which predicts further tokens, as does the last stage alone.
