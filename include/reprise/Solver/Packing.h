@@ -87,7 +87,8 @@ struct PackingOptions {
   bool isAllOrNothing = false;
   /// Limit on elementary steps (an item looked at in a search), 200 to 500
   /// million a second on a 2020 core. The result depends on this number, but on
-  /// no clock. Inputs that reach the bound early use little of it.
+  /// no clock. Inputs that reach the bound early use little of it. With
+  /// `isAllOrNothing` 32 million more may be done, of work that is large.
   int64_t workLimit = 1'000'000'000;
 };
 
