@@ -238,6 +238,7 @@ bool CudaGemms::choose(const RepriseGemm &gemm, const Operands &operands,
   }
   return true;
 }
+
 /// The least time of `runs` runs behind a first one, which loads what the
 /// algorithm needs.
 bool CudaGemms::time(const RepriseGemm &gemm, const Operands &operands,

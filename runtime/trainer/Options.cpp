@@ -87,8 +87,7 @@ static constexpr double kMany = double(INT64_C(1) << 40);
 static constexpr OptionInfo kOptions[] = {
     {"data", "FILE...", &Options::data,
      "text, .bin, .idx or .npy to train on, or a 'PATTERN'; several may "
-     "follow, "
-     "and it may be repeated"},
+     "follow, and it may be repeated"},
     {"dtype", "u8|u16|u32|i32|i64",
      +[](Options &options, int choice) {
        constexpr TokenType kTypes[] = {TokenType::U8, TokenType::U16,
