@@ -1,5 +1,5 @@
 # sweep-curve-programs.sh WORK OPTION...: the points of the curve of a pipeline,
-# asked for alone, each compiled with its bytes as the budget of the program. That
+# asked for alone, each compiled to a plan with its bytes as the budget. That
 # takes no more, and its replays as long as the point says. "12 points".
 set -eu
 work=$1
@@ -14,7 +14,7 @@ tr -d '\n' <"$work/curve.json" | sed 's/.*"points": *\[//; s/\].*//' | tr '}' '\
 while read -r point; do
   echo "$point" >"$work/point"
   bytes=$(number peak_bytes "$work/point") seconds=$(number replay_seconds "$work/point")
-  took=$(reprisec "$@" --memory-budget="$bytes" --pareto "$work/one.json" -o "$work/program" 2>&1 |
+  took=$(reprisec "$@" --memory-budget="$bytes" --pareto "$work/one.json" --emit=rt -o "$work/rt.mlir" 2>&1 |
     sed -n 's/^stage [0-9]* memory: [^,]*, \([0-9]*\) bytes.*/\1/p' | sort -n | tail -n 1)
   awk -v bytes="$bytes" -v seconds="$seconds" -v took="$took" \
     -v replays="$(number replay_seconds "$work/one.json")" 'BEGIN {
