@@ -47,6 +47,9 @@ struct OptionInfo {
   std::string same = {}; ///< The name that it shares with its other names.
   bool areFiles = false; ///< A list of files that are not read, and of numbers.
 
+  bool isFile() const {
+    return takes == Takes::InputFile || takes == Takes::OutputFile;
+  }
   /// Whether both are names of one option.
   bool means(const OptionInfo &other) const {
     return name == other.name || (!same.empty() && same == other.same);
@@ -84,8 +87,8 @@ struct Tool {
   /// What stands in place of an option of other programs; empty if it knows
   /// nothing of it.
   std::function<std::string(const std::string &)> explainForeign = {};
-  /// Whether two values of the option say the same in other spellings; it knows
-  /// of none if it is empty.
+  /// Whether two values of the option, which is for no file, say the same in
+  /// other spellings; it knows of none if it is empty.
   std::function<bool(const std::string &option, const std::string &lhs,
                      const std::string &rhs)>
       isSame = {};

@@ -21,10 +21,6 @@ static std::vector<const OptionInfo *> getShown(const Tool &tool) {
   return shown;
 }
 
-static bool isFile(const OptionInfo &option) {
-  return option.takes == Takes::InputFile || option.takes == Takes::OutputFile;
-}
-
 /// Whether its value may be in the next word.
 static bool takesNext(const OptionInfo &option) {
   return option.takes != Takes::Nothing && option.takes != Takes::MaybeWord &&
@@ -70,7 +66,7 @@ static std::string formatBash(const Tool &tool) {
     if (takesNext(*option) && option->name.size() > 1)
       names += "=";
     std::string is = "    " + spell(*option) + ") ";
-    if (isFile(*option))
+    if (option->isFile())
       cases += is + "COMPREPLY=($(compgen -f -- \"$word\"))\n"
                     "      compopt -o filenames; return ;;\n";
     else if (!option->words.empty())
@@ -123,7 +119,7 @@ static std::string formatZsh(const Tool &tool) {
     if (option->takes != Takes::Nothing) {
       spec += takesNext(*option) ? ":" : "::";
       spec += option->value + ":";
-      spec += isFile(*option)         ? "_files"
+      spec += option->isFile()        ? "_files"
               : option->words.empty() ? " "
                                       : "(" + join(option->words) + ")";
     }
@@ -144,7 +140,7 @@ static std::string formatFish(const Tool &tool) {
     text += "complete -c " + tool.name +
             (option->name.size() == 1 ? " -s " : " -l ") + option->name;
     if (takesNext(*option))
-      text += isFile(*option) ? " -r -F" : " -x";
+      text += option->isFile() ? " -r -F" : " -x";
     if (!option->words.empty())
       text += " -a " + quote(join(option->words));
     text += " -d " + quote(getHint(*option)) + "\n";

@@ -214,12 +214,10 @@ bool Parser::checkValue(const OptionInfo &option, Given &given) {
     }
     given.value = *word;
   }
-  bool isFile =
-      option.takes == Takes::InputFile || option.takes == Takes::OutputFile;
-  if (isFile && given.value.empty())
+  if (option.isFile() && given.value.empty())
     return fail(option, "needs the name of a file, but got ''");
   // A folder called so would be looked for.
-  if (isFile && given.value.compare(0, 2, "~/") == 0)
+  if (option.isFile() && given.value.compare(0, 2, "~/") == 0)
     return fail(option, "needs a path, but got " + quote(given.value) +
                             ": a shell makes a home of ~ in a word of its "
                             "own, as in " +
@@ -299,8 +297,8 @@ static std::string getMeaning(const Given &use) {
 
 bool Parser::isSame(const Given &first, const Given &given) const {
   std::string lhs = getMeaning(first), rhs = getMeaning(given);
-  return lhs == rhs ||
-         (tool.isSame && tool.isSame(given.option->name, lhs, rhs));
+  return lhs == rhs || (tool.isSame && !given.option->isFile() &&
+                        tool.isSame(given.option->name, lhs, rhs));
 }
 
 /// A use that says the same again, or replaces that of a file.

@@ -128,12 +128,11 @@ static tools::Tool getTool() {
          Takes::Text,
          {},
          /*mayRepeat=*/true}}}};
-  tool.isSame = [](const std::string &name, const std::string &lhs,
+  tool.isSame = [](const std::string &, const std::string &lhs,
                    const std::string &rhs) {
     int64_t left, right;
-    bool isFile = name == "o" || name == "against";
-    return !isFile && parseNumber(lhs, kMost, left) &&
-           parseNumber(rhs, kMost, right) && left == right;
+    return parseNumber(lhs, kMost, left) && parseNumber(rhs, kMost, right) &&
+           left == right;
   };
   tools::addCommonOptions(tool);
   return tool;
